@@ -1,0 +1,129 @@
+"""The adapter contract: what a team writes so that fencepost can drive its queue.
+
+An adapter serves one queue at a time. Its actors are independent clients of that queue, each with connections
+of its own, so that they can be interleaved, crashed and cut. Every verb takes the bound command, whose job ids
+and handles are the adapter's own, and `now`, the asker's clock in ticks of one second, and returns an outcome of
+`fencepost.model.outcomes`. A verb never raises to report a rejection; whatever it raises is a harness fault.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from fencepost.model import commands as c
+from fencepost.model.outcomes import Outcome, Row
+from fencepost.model.queues import QueueSpec
+
+
+class AdapterError(Exception):
+    """The adapter could not be set up or driven: a harness fault, never a verdict. The message says what to do."""
+
+
+class HookFailed(Exception):
+    """What a hook of kind `raise` or `poison` raises."""
+
+
+class Conflicted(Exception):
+    """A statement lost a write conflict; `perform` answers `Conflict` for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an adapter declares about its queue; a clause that needs more is `not applicable`, and is reported so."""
+
+    verdict: Literal["pass", "self-check"] = "pass"
+    """`self-check`: the adapter is a part of fencepost that only tests fencepost itself."""
+    hooks: bool = True
+    """Claims and sweeps take a callback that runs before their commit (CLAIM-12, REC-08)."""
+    atomically: bool = True
+    """Writes can run inside a caller's transaction."""
+    probe: bool = True
+    """Open transactions and locks can be counted (CLAIM-09)."""
+    counts_statements: bool = True
+    """Sweeps report how many data-changing statements they sent (REC-06)."""
+    gate: Literal["none", "sqlite", "pg"] = "none"
+    """How a scheduler can hold this adapter's statements (interleaved engine)."""
+    row_locks: bool = False
+    """Rows stay locked until commit, so a locked head can be skipped (CLAIM-11, CLAIM-14)."""
+
+
+class HookRun:
+    """A hook as the adapter runs it: call it with the job ids, before the commit, on the session it may use.
+
+    `given` are the ids of the last call; the adapter reports them in its outcome.
+    """
+
+    __slots__ = ("given", "hook")
+
+    def __init__(self, hook: c.Hook) -> None:
+        self.hook = hook
+        self.given: tuple[c.JobId, ...] = ()
+
+    async def __call__(self, jobs: tuple[c.JobId, ...]) -> None:
+        """Raise what the hook's kind says.
+
+        Raises:
+            HookFailed: kind `raise`, or kind `poison` when its job is among `jobs`.
+            asyncio.CancelledError: kind `cancel`.
+        """
+        self.given = jobs
+        kind = self.hook.kind
+        if kind == "cancel":
+            raise asyncio.CancelledError
+        if kind == "raise" or (kind == "poison" and self.hook.job in jobs):
+            raise HookFailed
+
+
+class Actor:
+    """One client of the queue. Verbs that a queue does not have may be left out; the clauses then say so."""
+
+    async def perform(self, command: c.Command, now: int) -> Outcome:
+        """Serve any command by the verb that it names.
+
+        Raises:
+            AdapterError: the actor has no such verb.
+        """
+        method: Callable[[c.Command, int], Awaitable[Outcome]] | None = getattr(self, command.verb, None)
+        if method is None:
+            raise AdapterError(f"{type(self).__name__} has no verb {command.verb!r}; write `async def {command.verb}`")
+        return await method(command, now)
+
+    async def close(self) -> None:
+        """Drop this actor's connections; one without connections has nothing to do."""
+        return None
+
+
+class Adapter(abc.ABC):
+    """One queue of one runtime under test."""
+
+    name: ClassVar[str] = ""
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    @abc.abstractmethod
+    async def open(self, queue: QueueSpec) -> None:
+        """Set up an empty queue of this kind, in a place of its own that `close` removes.
+
+        Raises:
+            AdapterError: it cannot be set up; the message says what to do.
+        """
+
+    @abc.abstractmethod
+    async def close(self) -> None:
+        """Remove what `open` made, and nothing else."""
+
+    @abc.abstractmethod
+    async def reset(self) -> None:
+        """Remove all jobs; actors stay usable."""
+
+    @abc.abstractmethod
+    async def snapshot(self) -> dict[c.JobId, Row]:
+        """All jobs as another client sees them."""
+
+    @abc.abstractmethod
+    def actor(self, worker: int) -> Actor:
+        """The client that acts as this worker; the same worker always gets the same one. Worker 0 enqueues and
+        cancels, sweeps and probes."""

@@ -1,0 +1,263 @@
+"""What can be asked of a queue, as values.
+
+A command that stands in a trace names jobs and handles by the step that made them (`JobRef`, `HandleRef`);
+a bound command carries the job's ordinal or the adapter's own id, and `Handle` values. Instants and durations
+are whole ticks of one second.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, TypeAlias
+
+from .values import Value, value
+
+JobId: TypeAlias = "int | str"
+Token: TypeAlias = "int | str | None"
+What: TypeAlias = Literal["infra", "content", "cancel", "lease", "limit"]
+HookKind: TypeAlias = Literal["ok", "raise", "cancel", "poison"]
+End: TypeAlias = Literal["commit", "rollback", "raise"]
+
+HOSTS = ("host-a", "host-b")
+
+
+def worker_name(worker: int) -> str:
+    """The owner string of worker 1, 2, 3 …: `host:pid:name` (R§1.1); odd ones live on host-a, even ones on host-b."""
+    return WORKER_NAMES[worker]
+
+
+def host_of(worker: int) -> int:
+    """The index in `HOSTS` of the process that runs this worker (REC-05)."""
+    return (worker - 1) % 2
+
+
+WORKER_NAMES: tuple[str, ...] = ("", *(f"{HOSTS[host_of(n)]}:1:w{n}" for n in range(1, 33)))
+
+
+def prefix(host: int) -> str:
+    """The owner prefix that a process on this host declares its own (REC-05)."""
+    return HOSTS[host] + ":"
+
+
+@value
+class JobRef(Value):
+    """The job enqueued by the step with this label."""
+
+    step: int
+
+
+@value
+class HandleRef(Value):
+    """The `nth` handle (0 first) that the claim at the step with this label returned."""
+
+    step: int
+    nth: int = 0
+
+
+@value
+class Handle(Value):
+    """What a successful claim returned: the job, the worker that claimed it, and the queue's fence token, if any."""
+
+    job: JobId
+    worker: int
+    token: Token = None
+
+
+class Command(Value):
+    """Base of all commands; `verb` is the name of the actor's method that serves it."""
+
+    __slots__ = ()
+    verb: ClassVar[str] = ""
+
+
+@value
+class Enqueue(Command):
+    """Add a pending job with its own retry budget; `due_in` seconds until it is due (back-off queues only)."""
+
+    verb: ClassVar[str] = "enqueue"
+    max_attempts: int = 3
+    due_in: int = 0
+
+
+@value
+class Hook(Value):
+    """A callback that the claim or sweep must run before its commit, on its own session.
+
+    `ok` returns, `raise` raises `HookFailed`, `cancel` raises `asyncio.CancelledError`; `poison` raises only
+    when it is given `job`.
+    """
+
+    kind: HookKind
+    job: JobId | JobRef | None = None
+
+
+@value
+class Claim(Command):
+    """Claim due jobs: scan at most `limit` candidates, claim at most `max_claims`; `lease` in seconds (CLAIM-07)."""
+
+    verb: ClassVar[str] = "claim"
+    worker: int
+    limit: int = 1
+    max_claims: int = 1
+    lease: int | None = None
+    hook: Hook | None = None
+
+
+class HandleCommand(Command):
+    """Base of the writes and reads that a worker makes with a lease handle."""
+
+    __slots__ = ()
+    handle: Handle | HandleRef
+
+
+@value
+class Renew(HandleCommand):
+    """Heartbeat: extend the lease to `now + lease` seconds (LEASE-03)."""
+
+    verb: ClassVar[str] = "renew"
+    handle: Handle | HandleRef
+    lease: int | None = None
+
+
+@value
+class Complete(HandleCommand):
+    """Report success."""
+
+    verb: ClassVar[str] = "complete"
+    handle: Handle | HandleRef
+
+
+@value
+class Fail(HandleCommand):
+    """Report a failure: what happened, and its error code (ERR-02, ERR-03)."""
+
+    verb: ClassVar[str] = "fail"
+    handle: Handle | HandleRef
+    what: What = "content"
+    code: str = "PAGE_VALIDATION_FAILED"
+
+
+@value
+class Release(HandleCommand):
+    """Give the job back unexecuted (REL-01)."""
+
+    verb: ClassVar[str] = "release"
+    handle: Handle | HandleRef
+
+
+@value
+class Acknowledge(HandleCommand):
+    """Confirm a cancel request at a safe boundary: the job ends `cancelled` (CANCEL-04)."""
+
+    verb: ClassVar[str] = "acknowledge"
+    handle: Handle | HandleRef
+
+
+@value
+class Checkpoint(HandleCommand):
+    """Ask, at a safe boundary, whether a cancel was requested (CANCEL-04); changes nothing."""
+
+    verb: ClassVar[str] = "checkpoint"
+    handle: Handle | HandleRef
+
+
+@value
+class RequestCancel(Command):
+    """Cancel a job. `by_parent`: only the request is written, also on a pending job (CLAIM-02)."""
+
+    verb: ClassVar[str] = "request_cancel"
+    job: JobId | JobRef
+    by_parent: bool = False
+
+
+@value
+class Recover(Command):
+    """One sweep over all expired jobs and cancelled pending ones, `batch` rows per transaction (REC-01…12)."""
+
+    verb: ClassVar[str] = "recover"
+    batch: int = 10
+    hook: Hook | None = None
+
+
+@value
+class Tick(Command):
+    """What the worker loop does when idle (REC-04)."""
+
+    verb: ClassVar[str] = "tick"
+    worker: int = 1
+
+
+@value
+class StartUp(Command):
+    """A process starts: the sweep, and running rows whose owner has this host's prefix count as expired (REC-05)."""
+
+    verb: ClassVar[str] = "start_up"
+    host: int = 0
+
+
+@value
+class Probe(Command):
+    """Look for transactions and locks that the actors left open (CLAIM-09)."""
+
+    verb: ClassVar[str] = "probe"
+
+
+@value
+class Configure(Command):
+    """Set up the queue with this lease and heartbeat, in seconds (LEASE-01)."""
+
+    verb: ClassVar[str] = "configure"
+    lease: int
+    heartbeat: int
+
+
+@value
+class Classify(Command):
+    """Ask for the family of an error code (ERR-01)."""
+
+    verb: ClassVar[str] = "classify"
+    code: str
+
+
+@value
+class Atomically(Command):
+    """Commands inside one transaction of the caller, who ends it with a commit, a rollback, or by raising."""
+
+    verb: ClassVar[str] = "atomically"
+    commands: tuple[Command, ...]
+    end: End = "commit"
+
+
+@value
+class Crash(Command):
+    """The worker's process dies: its connections drop, what it held stays held until recovery."""
+
+    verb: ClassVar[str] = "crash"
+    worker: int
+
+
+@value
+class Advance(Command):
+    """Move the clock by whole seconds."""
+
+    verb: ClassVar[str] = "advance"
+    seconds: int
+
+
+@value
+class AdvanceTo(Command):
+    """Move the clock to `offset` seconds from a job's lease expiry or due instant; skipped if that is not ahead."""
+
+    verb: ClassVar[str] = "advance"
+    instant: Literal["expiry", "due"]
+    job: JobRef
+    offset: int = 0
+
+
+HANDLE_COMMANDS: tuple[type[HandleCommand], ...] = (Renew, Complete, Fail, Release, Acknowledge, Checkpoint)
+ATOMIC_COMMANDS: tuple[type[Command], ...] = (Renew, Complete, Fail, Release, Acknowledge, RequestCancel)
+"""What a caller's transaction may hold: claims and sweeps always end their own transaction (CLAIM-09)."""
+
+COMMANDS: tuple[type[Command], ...] = (
+    Enqueue, Claim, Renew, Complete, Fail, Release, Acknowledge, Checkpoint, RequestCancel, Recover, Tick,
+    StartUp, Probe, Configure, Classify, Atomically, Crash, Advance, AdvanceTo,
+)  # fmt: skip
