@@ -94,7 +94,6 @@ class Actor:
 
     async def close(self) -> None:
         """Drop this actor's connections; one without connections has nothing to do."""
-        return None
 
 
 class Adapter(abc.ABC):
