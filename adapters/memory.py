@@ -1,0 +1,283 @@
+"""A queue in memory that keeps the contract and, where the contract leaves freedom, draws among the legal answers.
+
+It exists to test fencepost itself: the judge must accept every draw, so the verdict is called `self-check`.
+It must never know the judge: it shares with it the queue rows and the error families, and no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import cache
+from typing import Any, ClassVar, TypeAlias
+
+from fencepost.model import commands as c
+from fencepost.model import outcomes as o
+from fencepost.model.errors import WHAT, classify
+from fencepost.model.queues import FAILED, PENDING, RUNNING, SUCCEEDED, QueueSpec
+
+from .contract import Actor, Adapter, AdapterError, Capabilities, HookRun
+from .memory_store import HOOK_ERRORS, Job, Store
+
+Verb: TypeAlias = Callable[[Any, int], Coroutine[Any, Any, o.Outcome]]
+
+# Outcomes that carry nothing of the call are made once.
+RENEWED = o.Accepted(RUNNING)
+COMPLETED = o.Accepted(SUCCEEDED)
+NOTHING_CLAIMED = o.Claimed()
+CANCELLED_AT_ONCE = o.CancelAnswer("cancelled")
+RECORDED = o.CancelAnswer("recorded")
+TOO_LATE = o.CancelAnswer("terminal")
+CHECKPOINTED = (o.Checkpointed(False), o.Checkpointed(True))
+IDLE = o.Probed(0, 0)
+
+
+@cache
+def family_of(code: str) -> str | None:
+    """The code's family; remembered by the code alone, since `classify` hashes its whole table per call."""
+    return classify(code)
+
+
+class MemoryActor(Actor):
+    """One worker's view of the shared store. No verb ever suspends, so every call is one transaction."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._verbs: dict[type[c.Command], Verb] = {kind: getattr(self, kind.verb) for kind in c.COMMANDS}
+
+    def perform(self, command: c.Command, now: int) -> Coroutine[Any, Any, o.Outcome]:
+        """Serve any command; handing out the verb's own coroutine saves one per step."""
+        return self._verbs[type(command)](command, now)
+
+    async def enqueue(self, command: c.Enqueue, now: int) -> o.Outcome:
+        """Add a pending job, due in `due_in` seconds."""
+        store = self._store
+        number = len(store.jobs) + 1
+        token = 0 if store.spec.has_token else None
+        due = now + command.due_in if command.due_in > 0 else None
+        row = o.Row(PENDING, None, None, None, None, None, 0, command.max_attempts, token, due, None, None)
+        store.jobs[number] = Job(number, row)
+        store.rows[number] = row
+        return o.Enqueued(number, token)
+
+    async def claim(self, command: c.Claim, now: int) -> o.Outcome:
+        """Claim the oldest one or more of the due jobs within both bounds (CLAIM-01…09, CLAIM-12)."""
+        store = self._store
+        bound = min(command.limit, command.max_claims)
+        jobs: list[Job] = []
+        for job in store.jobs.values():
+            if len(jobs) >= bound:
+                break
+            if job.status == PENDING and job.cancel is None and (job.due is None or job.due <= now):
+                jobs.append(job)
+        if not jobs:
+            return NOTHING_CLAIMED
+        if len(jobs) > 1:
+            del jobs[1 + int(store.random.random() * len(jobs)) :]
+        before = [(job, job.row) for job in jobs]
+        worker = command.worker
+        expires = now + (command.lease or store.spec.lease_seconds)
+        handles = []
+        for job in jobs:
+            job.status = RUNNING
+            job.owner = c.WORKER_NAMES[worker]
+            job.expires = expires
+            job.heartbeat = job.started = now
+            job.finished = job.error = None
+            job.attempts += 1
+            if job.token is not None:
+                job.token += 1
+            store.publish(job)
+            handles.append(c.Handle(job.id, worker, job.token))
+        if command.hook is None:
+            return o.Claimed(tuple(handles))
+        run = HookRun(command.hook)
+        try:
+            await run(tuple(job.id for job in jobs))
+        except HOOK_ERRORS:
+            store.roll_back(before)
+            return o.HookRaised(run.given)
+        return o.Claimed(tuple(handles), run.given)
+
+    async def renew(self, command: c.Renew, now: int) -> o.Outcome:
+        """Extend the holder's valid lease (LEASE-02, 03, 04)."""
+        store = self._store
+        job = store.held(command.handle, now)
+        if job is None:
+            return o.REJECTED
+        job.heartbeat = now
+        job.expires = now + (command.lease or store.spec.lease_seconds)
+        store.publish(job)
+        return RENEWED
+
+    async def complete(self, command: c.Complete, now: int) -> o.Outcome:
+        """End in success; after a cancel request refuse, or end cancelled (CANCEL-06)."""
+        store = self._store
+        job = store.held(command.handle, now)
+        if job is None:
+            return o.REJECTED
+        if job.cancel is None:
+            store.finish(job, SUCCEEDED, None, now)
+            return COMPLETED
+        if store.coin():
+            return o.REJECTED
+        store.finish(job, store.cancelled, None, now)
+        return o.Accepted(store.cancelled)
+
+    async def fail(self, command: c.Fail, now: int) -> o.Outcome:
+        """Retry, fail or cancel by the code's family (ERR-02, ERR-03, CANCEL-06, ATT-02)."""
+        store = self._store
+        code = command.code
+        family = family_of(code)
+        if family is None or WHAT.get(family) != command.what:
+            return o.REJECTED
+        job = store.held(command.handle, now)
+        if job is None:
+            return o.REJECTED
+        if job.cancel is not None or family == "CANCEL":
+            store.finish(job, store.cancelled, code if store.coin() else None, now)
+            return o.Accepted(store.cancelled)
+        retried = family == "LEASE" or (family == "INFRA" and code in store.spec.retryable_codes)
+        if retried and job.attempts < job.max_attempts:
+            store.requeue(job, store.backoff(now), code)
+            return o.Accepted(PENDING, job.due)
+        store.finish(job, FAILED, code, now)
+        return o.Accepted(FAILED)
+
+    async def release(self, command: c.Release, now: int) -> o.Outcome:
+        """Give the job back unexecuted, the attempt uncounted, the token spent (REL-01)."""
+        store = self._store
+        job = store.held(command.handle, now)
+        if job is None:
+            return o.REJECTED
+        if job.cancel is not None:
+            store.finish(job, store.cancelled, None, now)
+            return o.Accepted(store.cancelled)
+        job.attempts -= 1
+        store.requeue(job, None, None)
+        return o.Accepted(PENDING)
+
+    async def acknowledge(self, command: c.Acknowledge, now: int) -> o.Outcome:
+        """End cancelled, if a cancel was requested (CANCEL-04)."""
+        store = self._store
+        job = store.held(command.handle, now)
+        if job is None or job.cancel is None:
+            return o.REJECTED
+        store.finish(job, store.cancelled, None, now)
+        return o.Accepted(store.cancelled)
+
+    async def checkpoint(self, command: c.Checkpoint, now: int) -> o.Outcome:
+        """Tell the holder whether a cancel was requested (CANCEL-04)."""
+        job = self._store.held(command.handle, now)
+        return o.REJECTED if job is None else CHECKPOINTED[job.cancel is not None]
+
+    async def request_cancel(self, command: c.RequestCancel, now: int) -> o.Outcome:
+        """Cancel a pending job at once, record the request on a running one (CANCEL-01…03, CLAIM-02).
+
+        Raises:
+            AdapterError: there is no such job.
+        """
+        store = self._store
+        job = store.jobs.get(command.job) if not isinstance(command.job, c.JobRef) else None
+        if job is None:
+            raise AdapterError(f"there is no job {command.job!r} to cancel; name one that enqueue returned")
+        if job.status in store.terminal:
+            return TOO_LATE
+        first = job.cancel is None
+        if first:
+            job.cancel = now
+        if job.status == PENDING and not command.by_parent:
+            store.finish(job, store.cancelled, job.error, now)
+            return CANCELLED_AT_ONCE
+        if first:
+            store.publish(job)
+        return RECORDED
+
+    async def recover(self, command: c.Recover, now: int) -> o.Outcome:
+        """One sweep over expired running jobs and cancelled pending ones (REC-01…12)."""
+        return await self._store.sweep(now, command.batch, command.hook)
+
+    async def tick(self, command: c.Tick, now: int) -> o.Outcome:
+        """The idle loop sweeps (REC-04)."""
+        return await self._store.sweep(now)
+
+    async def start_up(self, command: c.StartUp, now: int) -> o.Outcome:
+        """The sweep, over this host's running jobs too (REC-05)."""
+        return await self._store.sweep(now, dead=c.prefix(command.host))
+
+    async def atomically(self, command: c.Atomically, now: int) -> o.Outcome:
+        """Serve the commands in order, then keep or undo all of them."""
+        store = self._store
+        before = [(job, job.row) for job in store.jobs.values()]
+        outcomes = tuple([await self.perform(inner, now) for inner in command.commands])
+        if command.end != "commit":
+            store.roll_back(before)
+        return o.Atomic(outcomes)
+
+    async def probe(self, command: c.Probe, now: int) -> o.Outcome:
+        """Nothing stays open between calls (CLAIM-09)."""
+        return IDLE
+
+    async def configure(self, command: c.Configure, now: int) -> o.Outcome:
+        """Refuse a lease shorter than three heartbeats (LEASE-01)."""
+        legal = command.heartbeat > 0 and command.lease >= 3 * command.heartbeat
+        return o.Accepted("configured") if legal else o.REJECTED
+
+    async def classify(self, command: c.Classify, now: int) -> o.Outcome:
+        """Name the code's family (ERR-01)."""
+        return o.Classified(family_of(command.code))
+
+    async def crash(self, command: c.Crash, now: int) -> o.Outcome:
+        """A worker here has no connection to lose; what it held stays held."""
+        return o.DONE
+
+    async def advance(self, command: c.Advance | c.AdvanceTo, now: int) -> o.Outcome:
+        """The clock is the asker's; nothing here depends on it between calls."""
+        return o.DONE
+
+
+class MemoryAdapter(Adapter):
+    """The self-check adapter; equal seeds draw equal answers, from `open` and from each `reset` on."""
+
+    name: ClassVar[str] = "memory"
+    capabilities: ClassVar[Capabilities] = Capabilities(verdict="self-check", gate="none", row_locks=False)
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
+        self._store: Store | None = None
+        self._actors: dict[int, MemoryActor] = {}
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            raise AdapterError("the memory adapter is not open; await open(queue) first")
+        return self._store
+
+    async def open(self, queue: QueueSpec) -> None:
+        """Start an empty queue.
+
+        Raises:
+            AdapterError: the queue's fence is neither the owner nor a generation.
+        """
+        if queue.fence == "attempt_id":
+            raise AdapterError(f"the memory adapter mints no attempt ids; queue {queue.key!r} needs them")
+        self._store = Store(queue, self._seed)
+        self._actors.clear()
+
+    async def close(self) -> None:
+        """Forget everything."""
+        self._store = None
+        self._actors.clear()
+
+    async def reset(self) -> None:
+        """Remove all jobs and start the draws again."""
+        self._opened().reset()
+
+    async def snapshot(self) -> dict[c.JobId, o.Row]:
+        """A new dict in enqueue order; the row of a job that did not change is the same object as before."""
+        return dict(self._opened().rows)
+
+    def actor(self, worker: int) -> Actor:
+        """The worker's client; worker 0 is the control actor."""
+        actor = self._actors.get(worker)
+        if actor is None:
+            actor = self._actors[worker] = MemoryActor(self._opened())
+        return actor
