@@ -1,0 +1,24 @@
+"""Scenario files: traces with expected outcomes, as versioned YAML that replays for ever.
+
+This package loads and writes them; the engines replay them. It imports only the model.
+"""
+
+from __future__ import annotations
+
+from .expected import Expected, expectation_of
+from .exporter import dump, write
+from .format import VERSION, Found, Scenario, ScenarioError
+from .loader import load, loads
+
+__all__ = [
+    "VERSION",
+    "Expected",
+    "Found",
+    "Scenario",
+    "ScenarioError",
+    "dump",
+    "expectation_of",
+    "load",
+    "loads",
+    "write",
+]
