@@ -1,0 +1,208 @@
+"""The process that owns an embedded PostgreSQL server: it makes the server, and unmakes it when its parent is gone.
+
+It runs as a script in a session of its own and holds the read end of a pipe whose write end only the parent holds.
+End of file there, however the parent ended, means: stop the server at once and remove its directory. It must never
+import anything but the standard library, so that it starts in milliseconds and cannot fail with the parent's modules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+POLL_SECONDS = 0.005
+STOP_SECONDS = 5.0
+SOCKET_PATH_LIMIT = 90  # bytes of a socket's path that every platform allows, with room for the name
+
+INITDB = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--wal-segsize=4"]
+INITDB += ["--no-sync", "--no-instructions", "--no-data-checksums"]
+
+SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "60",
+    "shared_buffers": "16MB",
+    "dynamic_shared_memory_type": "mmap",  # stays inside the directory that is removed
+    "io_method": "sync",  # no worker processes for reads that are all in memory
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "on",  # off loses acknowledged commits at no gain in speed
+    "autovacuum": "off",  # nothing but the actors takes locks; the database's reset vacuums instead
+    "jit": "off",
+    "max_parallel_workers": "0",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "256MB",
+    "checkpoint_timeout": "1h",
+    # Long against a scheduler's step, so that the first to wait is the victim each time a deadlock is replayed.
+    "deadlock_timeout": "100ms",
+    "log_min_messages": "fatal",
+}
+
+
+class SetUpFailed(Exception):
+    """The server could not be started; the message says why."""
+
+
+class ParentGone(Exception):
+    """The pipe was closed while the server was being set up."""
+
+
+class Server:
+    """One server in one temporary directory, as the user that may run it."""
+
+    def __init__(self, binaries: Path, gone: threading.Event) -> None:
+        self.binaries = binaries
+        self.gone = gone
+        self.directory = _directory()
+        self.postgres: subprocess.Popen[bytes] | None = None
+        self._log = self.directory / "log"
+        self._as_user: dict[str, Any] = {}
+
+    def start(self) -> None:
+        """Set up and start the server; return once it accepts connections on a socket in `directory`.
+
+        Raises:
+            SetUpFailed: a program could not be run, or gave up.
+            ParentGone: nobody needs the server any more.
+        """
+        if os.geteuid() == 0:
+            self._drop_root()
+        data = self.directory / "data"
+        self._run("initdb", *INITDB, "--pgdata", str(data))
+        settings = SETTINGS | {"unix_socket_directories": str(self.directory)}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        self.postgres = self._spawn("postgres", "-D", str(data), *options)
+        while not self._ready(data / "postmaster.pid"):
+            if self.postgres.poll() is not None:
+                raise SetUpFailed(f"postgres gave up: {self._tail()}")
+            if self.gone.wait(POLL_SECONDS):
+                raise ParentGone
+
+    def stop(self) -> None:
+        """Stop the server without a checkpoint and remove all that it wrote."""
+        if self.postgres is not None and self.postgres.poll() is None:
+            self.postgres.send_signal(signal.SIGQUIT)
+            try:
+                self.postgres.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                _kill(self.postgres)
+        for _ in range(3):  # a killed child of initdb may still be closing files
+            shutil.rmtree(self.directory, ignore_errors=True)
+            if not self.directory.exists():
+                return
+
+    def _drop_root(self) -> None:
+        """PostgreSQL refuses to run as root: run it as `nobody`, from a copy where `nobody` cannot reach the original."""
+        try:
+            user = pwd.getpwnam("nobody")
+        except KeyError:
+            raise SetUpFailed("PostgreSQL does not run as root and there is no user `nobody` to run it as") from None
+        self._as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        os.chown(self.directory, user.pw_uid, user.pw_gid)
+        try:
+            self._run("initdb", "--version")
+        except SetUpFailed:
+            copy = self.directory / "postgresql"
+            shutil.copytree(self.binaries.parent, copy, symlinks=True)
+            for path in (copy, *copy.rglob("*")):
+                os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+            self.binaries = copy / "bin"
+
+    def _spawn(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            try:
+                return subprocess.Popen(
+                    [str(self.binaries / program), *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.directory,
+                    env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+                    start_new_session=True,
+                    **self._as_user,
+                )
+            except OSError as error:
+                raise SetUpFailed(f"{program} cannot be run: {error.strerror}") from None
+
+    def _run(self, program: str, *arguments: str) -> None:
+        process = self._spawn(program, *arguments)
+        while process.poll() is None:
+            if self.gone.wait(POLL_SECONDS):
+                _kill(process)
+                raise ParentGone
+        if process.returncode != 0:
+            raise SetUpFailed(f"{program} failed: {self._tail()}")
+
+    def _ready(self, file: Path) -> bool:
+        """The server writes its state into the eighth line of its lock file."""
+        try:
+            lines = file.read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) >= 8 and lines[7].strip() == "ready"
+
+    def _tail(self) -> str:
+        return " ".join(self._log.read_text(errors="replace").split())[-500:] or "it said nothing"
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _directory() -> Path:
+    """A fresh directory, readable by its owner alone, whose path a socket's name still fits into."""
+    parent = tempfile.gettempdir()
+    if len(os.fsencode(parent)) + len("/fencepost-pg-xxxxxxxx") > SOCKET_PATH_LIMIT:
+        parent = "/tmp"
+    return Path(tempfile.mkdtemp(prefix="fencepost-pg-", dir=parent))
+
+
+def _wait_for_end_of_file(gone: threading.Event) -> None:
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
+    gone.set()
+
+
+def main(binaries: str) -> None:
+    """Serve until end of file on standard input; answer one JSON line, `{"directory"}` or `{"error"}`."""
+    gone = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        gone.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    threading.Thread(target=_wait_for_end_of_file, args=(gone,), daemon=True).start()
+    server = Server(Path(binaries), gone)
+    try:
+        server.start()
+        _answer({"directory": str(server.directory)})
+        gone.wait()
+    except SetUpFailed as error:
+        _answer({"error": str(error)})
+    except ParentGone:
+        pass
+    finally:
+        server.stop()
+
+
+def _answer(message: dict[str, str]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(message), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
