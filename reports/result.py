@@ -1,0 +1,219 @@
+"""The one versioned JSON result of a run, from which every other report is rendered, and the logic of verdicts.
+
+It knows what was counted and what failed, never how it was found: no engine, no adapter, no database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from fencepost.model import applicability
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from .document import ResultError, read_document, sealed, write_document
+
+SCHEMA = 1
+COUNTED = ("clauses", "certificates", "failures")
+
+PairVerdict: TypeAlias = Literal["pass", "fail", "inconclusive", "not applicable", "not exercised"]
+RunVerdict: TypeAlias = Literal["pass", "fail", "inconclusive", "self-check", "harness error"]
+
+NOT_BUILT = applicability.NOT_BUILT.reason
+"""The reason of a `not exercised` pair that this version has no queue or verb for: outside the run's verdict."""
+
+MINIMUM_TEETH = 100
+"""Checks with teeth that exercise a pair, unless a profile asks for more."""
+MINIMUM_SCHEDULES = 100
+"""Distinct schedules that exercise a pair of two actors without a complete certificate."""
+
+
+class Exit(IntEnum):
+    """The exit codes of the command line; `USAGE` is the command line's own to give."""
+
+    CONFORMANT = 0
+    NOT_CONFORMANT = 1
+    INTERRUPTED = 2
+    HARNESS = 3
+    USAGE = 4
+    NOTHING_MEASURED = 5
+
+
+class Strict(BaseModel):
+    """Base of all report values: frozen, and a key that nobody declared is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+
+
+class ClauseResult(Strict):
+    """What was found for one (clause, queue) pair: checks made, and how many of them had teeth."""
+
+    id: str
+    queue: str
+    verdict: PairVerdict
+    checked: int = Field(default=0, ge=0)
+    teeth: int = Field(default=0, ge=0)
+    reason: str = ""
+    """Why it is not a pass: the declaration, what was missing, or what failed."""
+
+    @property
+    def built(self) -> bool:
+        """Whether the run's verdict may depend on this pair."""
+        return not (self.verdict == "not exercised" and self.reason == NOT_BUILT)
+
+
+class Certificate(Strict):
+    """One search over the schedules of a pair of commands. `exhaustive` is false when a budget cut it."""
+
+    clause: str
+    queue: str
+    adapter: str
+    pair: str
+    """The commands that ran at once: "claim ‖ claim"."""
+    schedules: int = Field(ge=0)
+    exhaustive: bool
+    bound: str
+    """What the search was bounded by: jobs, actors, statements, or the budget that cut it."""
+
+
+class FailureResult(Strict):
+    """One counterexample: the check that failed, the length of its trace in commands, and its story."""
+
+    clause: str
+    reason: str
+    why: str
+    queue: str
+    scenario: str | None = None
+    """The path of the scenario file that replays it."""
+    length: int = Field(ge=0)
+    story: str
+
+
+class Coverage(Strict):
+    """How much was run; `seconds` of wall time."""
+
+    examples: int = Field(default=0, ge=0)
+    steps: int = Field(default=0, ge=0)
+    schedules: int = Field(default=0, ge=0)
+    seconds: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+
+
+class Result(Strict):
+    """A whole run. The file's footer is not part of it: `write` computes it and `read` checks it."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    verdict: RunVerdict
+    adapter: str
+    profile: str
+    seed: int
+    queues: tuple[str, ...]
+    clauses: tuple[ClauseResult, ...]
+    certificates: tuple[Certificate, ...] = ()
+    failures: tuple[FailureResult, ...] = ()
+    coverage: Coverage = Coverage()
+    versions: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _no_hollow_green(self) -> Result:
+        implied = run_verdict(self.clauses, failures=len(self.failures))
+        green = self.verdict in ("pass", "self-check")
+        if (green and implied != "pass") or (self.verdict == "inconclusive" and implied == "fail"):
+            raise ValueError(f"verdict {self.verdict!r}, although its clauses and failures say {implied!r}")
+        return self
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything at all was checked."""
+        return any(pair.checked for pair in self.clauses) or bool(self.certificates or self.failures)
+
+
+def pair_verdict(
+    *,
+    checked: int,
+    teeth: int,
+    failed: bool = False,
+    built: bool = True,
+    applicable: bool = True,
+    complete: bool = False,
+    schedules: int = 0,
+    minimum: int = MINIMUM_TEETH,
+) -> PairVerdict:
+    """The verdict of one (clause, queue) pair.
+
+    `complete`: a complete table, a direct test of the runtime, or a complete certificate covers it; `schedules`:
+    distinct schedules under which it was judged. Either stands in for the `minimum` of checks with teeth, but what
+    was never checked is not exercised, whatever was claimed to be complete.
+
+    A failure outranks everything, so that no declaration and no gap in the build can hide one.
+    """
+    if failed:
+        return "fail"
+    if not built:
+        return "not exercised"
+    if not applicable:
+        return "not applicable"
+    if not (checked or schedules):
+        return "not exercised"
+    return "pass" if complete or teeth >= minimum or schedules >= MINIMUM_SCHEDULES else "inconclusive"
+
+
+def run_verdict(
+    pairs: Iterable[ClauseResult], *, failures: int = 0, self_check: bool = False, fault: bool = False
+) -> RunVerdict:
+    """The verdict of a run over all its pairs.
+
+    `failures`: counterexamples found; `self_check`: the adapter only tests fencepost itself, so that a pass says
+    nothing about a runtime; `fault`: the harness broke, so that nothing it said can be trusted.
+    """
+    inside = [pair.verdict for pair in pairs if pair.built and pair.verdict != "not applicable"]
+    if fault:
+        return "harness error"
+    if failures or "fail" in inside:
+        return "fail"
+    if not inside or any(verdict != "pass" for verdict in inside):
+        return "inconclusive"
+    return "self-check" if self_check else "pass"
+
+
+def exit_code(verdict: RunVerdict, *, measured: bool = True, interrupted: bool = False) -> Exit:
+    """The exit code of a run: an interruption outranks a harness fault, which may be its consequence."""
+    if interrupted:
+        return Exit.INTERRUPTED
+    if verdict == "harness error":
+        return Exit.HARNESS
+    if not measured:
+        return Exit.NOTHING_MEASURED
+    return Exit.CONFORMANT if verdict in ("pass", "self-check") else Exit.NOT_CONFORMANT
+
+
+def document(result: Result) -> dict[str, Any]:
+    """The result as the JSON document that `write` writes, footer included."""
+    return sealed(result.model_dump(mode="json", by_alias=True), COUNTED)
+
+
+def write(result: Result, path: Path) -> None:
+    """Write the result atomically; makes missing folders.
+
+    Raises:
+        OSError: the place can't be written to.
+    """
+    write_document(document(result), path)
+
+
+def read(path: Path) -> Result:
+    """Read a result that `write` wrote.
+
+    Raises:
+        ResultError: the file is missing, cut off, edited, of a newer schema, or no result.
+    """
+    body = read_document(path, SCHEMA, COUNTED)
+    try:
+        return Result.model_validate(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise ResultError(
+            f"{path}: no result of a run: {place}: {first['msg']}; give a file that a run wrote"
+        ) from error

@@ -1,0 +1,171 @@
+"""A run's result on a terminal, or as plain text where there is none, and its progress while it runs.
+
+It renders the JSON result and decides nothing: what is not in the result is not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import IO
+
+from fencepost.model.clauses import CLAUSES
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+from rich.text import Text
+
+from .result import ClauseResult, Result
+from .story import WIDTH
+
+STYLES = {
+    "pass": "green", "self-check": "cyan", "fail": "bold red", "harness error": "bold red", "inconclusive": "yellow",
+    "not applicable": "dim", "not exercised": "yellow",
+}  # fmt: skip
+_SHORT = {"not applicable": "n/a", "not exercised": "not exercised"}
+_TITLE = 44
+
+
+def make_console(file: IO[str] | None = None) -> Console:
+    """A console on this stream (standard output without one): plain text of 100 columns where it is no terminal."""
+    console = Console(file=file, highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    return console
+
+
+def plural(number: int, noun: str) -> str:
+    """ "1 example", "2 examples"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def render_result(result: Result, console: Console, *, stories: bool = True) -> None:
+    """Print the clause × queue table, the certificates, the failures' stories unless they were told before, and
+    last the verdict with what it covers."""
+    built = [pair for pair in result.clauses if pair.built]
+    if built:
+        console.print(_table(result, built))
+    for line in _reasons(built):
+        console.print(line)
+    left_out = len(result.clauses) - len(built)
+    if left_out:
+        console.print(Text(f"{plural(left_out, 'pair')} of clause and queue not exercised: not built", "dim"))
+    _certificates(result, console)
+    for failure in result.failures if stories else ():
+        console.print()
+        console.print(Text(failure.story), soft_wrap=True)
+    console.print()
+    for text in _verdict(result):
+        console.print(text)
+
+
+def _table(result: Result, built: list[ClauseResult]) -> Table:
+    by_place = {(pair.id, pair.queue): pair for pair in built}
+    queues = list(dict.fromkeys([*result.queues, *(pair.queue for pair in built)]))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption="verdict, checks / those with teeth", expand=False)
+    table.add_column("clause", no_wrap=True)
+    table.add_column("", no_wrap=True, overflow="ellipsis", max_width=_TITLE)
+    for queue in queues:
+        table.add_column(queue, no_wrap=True)
+    for clause in dict.fromkeys(pair.id for pair in built):
+        known = CLAUSES.get(clause)
+        cells = (_cell(by_place.get((clause, queue))) for queue in queues)
+        table.add_row(clause, Text(known.title if known else ""), *cells)
+    return table
+
+
+def _cell(pair: ClauseResult | None) -> Text:
+    if pair is None:
+        return Text("")
+    counts = f" {pair.checked:,}/{pair.teeth:,}" if pair.checked else ""
+    return Text(_SHORT.get(pair.verdict, pair.verdict) + counts, STYLES[pair.verdict])
+
+
+def _reasons(built: Iterable[ClauseResult]) -> Iterable[Text]:
+    """One line for all the pairs that are no pass or fail for the same reason."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for pair in built:
+        if pair.verdict not in ("pass", "fail"):
+            groups.setdefault((pair.verdict, pair.queue, pair.reason), []).append(pair.id)
+    for (verdict, queue, reason), clauses in groups.items():
+        said = f": {reason}" if reason else ""
+        yield Text(f"{verdict} on {queue}: {', '.join(clauses)}{said}", STYLES[verdict])
+
+
+def _certificates(result: Result, console: Console) -> None:
+    if not result.certificates:
+        return
+    console.print()
+    console.print("certificates")
+    for entry in result.certificates:
+        how = "all" if entry.exhaustive else "cut at"
+        count = plural(entry.schedules, "schedule")
+        line = f"  {entry.clause}  {entry.pair}  {entry.queue}, {entry.adapter}: {how} {count}; {entry.bound}"
+        console.print(Text(line, "" if entry.exhaustive else STYLES["inconclusive"]))
+
+
+def _verdict(result: Result) -> Iterable[Text]:
+    coverage = result.coverage
+    counts = " · ".join(
+        plural(number, noun)
+        for number, noun in (
+            (coverage.examples, "example"),
+            (coverage.steps, "step"),
+            (coverage.schedules, "schedule"),
+        )
+    )
+    passed = sum(pair.verdict == "pass" for pair in result.clauses)
+    applicable = sum(pair.built and pair.verdict != "not applicable" for pair in result.clauses)
+    head = Text(result.verdict.upper(), STYLES[result.verdict])
+    head.append(f"  adapter {result.adapter} · profile {result.profile} · seed {result.seed}", "default")
+    head.append(f" · {passed} of {plural(applicable, 'pair')} passed", "default")
+    if result.failures:
+        head.append(f" · {plural(len(result.failures), 'failure')}", "default")
+    yield head
+    yield Text(f"{counts} · {coverage.seconds:.1f} s")
+    if result.versions:
+        yield Text(" · ".join(f"{name} {version}" for name, version in result.versions.items()), "dim")
+
+
+class Progress:
+    """Progress bars on a terminal; silent everywhere else, and when `quiet`. Use it as a context manager."""
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        self._tasks: dict[str, TaskID] = {}
+        self._bars: RichProgress | None = None
+        if console.is_terminal and not quiet:
+            self._bars = RichProgress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                console=console,
+                transient=True,
+            )
+
+    def __enter__(self) -> Progress:
+        if self._bars is not None:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def task(self, name: str, total: int | None = None) -> None:
+        """Begin a task of `total` units; None where the end is not known."""
+        if self._bars is not None:
+            self._tasks[name] = self._bars.add_task(name, total=total)
+
+    def advance(self, name: str, n: int = 1) -> None:
+        """`n` more units of this task are done.
+
+        Raises:
+            KeyError: on a terminal, a task that was never begun.
+        """
+        if self._bars is not None:
+            self._bars.advance(self._tasks[name], n)
