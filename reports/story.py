@@ -61,11 +61,11 @@ def story(failure: Failure) -> str:
     failure = replace(failure, why=" ".join(failure.why.split()))
     trace = failure.trace
     blocks = _step_blocks(failure)
-    play = _play(trace) if trace.lanes else []
-    why = _wrapped(f"✗ {failure.why}", 5) if play else []
+    play = _play(trace) if any(trace.lanes) else []
+    why = _wrapped(f"✗ {failure.why}", 5) if play or not blocks else []
     title, tail = _title(failure), _tail(failure)
     room = MAX_LINES - len(title) - len(why) - len(tail)
-    play = _elided([[line] for line in play], max(room - 8, room - len(blocks)), "line")
+    play = _elided([[line] for line in play], max(room - 8, room - sum(map(len, blocks))), "line")
     room -= len(play)
     steps = _elided(blocks, room if len(blocks) <= MAX_STEPS else min(room, MAX_STEPS), "step")
     return "\n".join(line.rstrip() for line in [*title, *steps, *play, *why, *tail])
@@ -91,12 +91,12 @@ def _step_blocks(failure: Failure) -> list[list[str]]:
     blocks = []
     for step, command, answer in said:
         line = f"{step.label:>{digits + 2}}  {command:<{left}}" + (f"  → {answer:<{right}}" if answer else "")
-        broken = step is trace.steps[-1] and not trace.lanes
-        marked = f"{line.rstrip() if len(line) > WIDTH else line}  ✗ {failure.why}"
+        broken = step is trace.steps[-1] and not any(trace.lanes)
+        marked = f"{line}  ✗ {failure.why}"
         if broken and len(marked) <= WIDTH:
             blocks.append([marked])
         else:
-            lines = textwrap.wrap(line, WIDTH, subsequent_indent=" " * (digits + 6))
+            lines = _folded(line, WIDTH, digits + 6)
             blocks.append([*lines, *(_wrapped(f"✗ {failure.why}", digits + 4) if broken else [])])
     return blocks
 
@@ -175,7 +175,7 @@ def _cut(turns: str) -> str:
 def _cell(step: TraceStep, trace: Trace, width: int) -> list[str]:
     answer = _answer(step, {})
     text = f"{step.label}  {command_phrase(step.command, trace)}" + (f" → {answer}" if answer else "")
-    return textwrap.wrap(text, width, subsequent_indent="   ")
+    return _folded(text, width, 3)
 
 
 def _lane_name(number: int, trace: Trace) -> str:
@@ -213,10 +213,12 @@ def _tail(failure: Failure) -> list[str]:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """At most three lines, so that a long text leaves room for the steps."""
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2), max_lines=3, placeholder=" …"
-    )
+    return _folded(" " * indent + text, WIDTH, indent + 2, most=3)
+
+
+def _folded(text: str, width: int, indent: int, most: int = 4) -> list[str]:
+    """At most so many lines, the later ones indented, so that one long text leaves room for the others."""
+    return textwrap.wrap(text, width, subsequent_indent=" " * indent, max_lines=most, placeholder=" …")
 
 
 def _elided(blocks: list[list[str]], room: int, noun: str) -> list[str]:

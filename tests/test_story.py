@@ -109,6 +109,13 @@ def test_a_lane_without_a_worker_is_the_control_actor() -> None:
     assert "2 control" in text
 
 
+@pytest.mark.parametrize("trace", [Trace(()), Trace((), ((), ())), Trace(SUPERSEDED.steps, ((), ()))])
+def test_the_reason_is_told_even_without_steps_or_with_empty_lanes(trace: Trace) -> None:
+    text = story(replace(FAILURE, trace=trace))
+    assert text.count("✗ must be rejected: w1 was superseded at step 4") == 1
+    assert "at once" not in text
+
+
 def test_every_command_and_every_outcome_has_a_phrase() -> None:
     assert set(COMMAND_PHRASES) == set(c.COMMANDS)
     assert set(OUTCOME_PHRASES) == set(o.OUTCOMES)
