@@ -124,7 +124,7 @@ def test_interruption_and_an_empty_run_have_codes_of_their_own() -> None:
     assert r.exit_code("harness error", interrupted=True) == 2
     assert r.exit_code("inconclusive", measured=False) == 5
     assert r.exit_code("harness error", measured=False) == 3
-    assert r.Exit.USAGE == 4
+    assert int(r.Exit.USAGE) == 4
 
 
 @pytest.mark.parametrize("verdict", ["pass", "self-check", "inconclusive"])
