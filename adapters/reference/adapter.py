@@ -1,0 +1,221 @@
+"""The reference runtime as fencepost's adapters `sqlite` and `pg`: connections, roll-backs, snapshots.
+
+It gives each actor a connection of its own and turns what a database raises into outcomes. It must never know what a
+verb means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, TypeVar
+
+from fencepost.adapters.contract import Actor, Adapter, Capabilities, HookRun
+from fencepost.model import commands as c
+from fencepost.model import outcomes as o
+from fencepost.model.queues import QueueSpec
+from sqlalchemy import MetaData, null, select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from .claims import claim
+from .database import Database, PostgresDatabase, SqliteDatabase, is_conflict
+from .rules import CONTRACT, Rules
+from .runtime import Runtime
+from .server import PostgresSource
+from .sweep import sweep
+from .table import table_for
+
+C = TypeVar("C", bound=c.Command)
+Verb = Callable[[AsyncConnection, C, int], Awaitable[o.Outcome]]
+
+_ROW = (
+    "status", "worker_id", "lease_expires_at", "heartbeat_at", "started_at", "finished_at", "attempt_count",
+    "max_attempts", "lease_generation", "next_attempt_at", "cancel_requested_at", "error_code",
+)  # fmt: skip
+"""The standard columns in the order of `Row`'s fields."""
+
+
+class ReferenceAdapter(Adapter):
+    """The reference runtime on one database, under any rules."""
+
+    def __init__(self, rules: Rules = CONTRACT) -> None:
+        self.rules = rules
+        self.database: Database
+        self.runtime: Runtime
+        self._actors: dict[int, ReferenceActor] = {}
+
+    def _database(self) -> Database:
+        raise NotImplementedError
+
+    async def open(self, queue: QueueSpec) -> None:
+        """Make the queue's table in a place of its own, and build the statements once."""
+        metadata = MetaData()
+        table = table_for(queue, metadata)
+        self.database = self._database()
+        self.runtime = Runtime(queue, table, self.database.dialect, self.rules)
+        columns = [table.c[name] if name in table.c else null().label(name) for name in _ROW]
+        self._snapshot = select(table.c.id, *columns).order_by(table.c.id)
+        await self.database.open(metadata)
+
+    async def close(self) -> None:
+        """Drop the actors' connections and the place that `open` made."""
+        for actor in self._actors.values():
+            await actor.close()
+        self._actors.clear()
+        await self.database.close()
+
+    async def reset(self) -> None:
+        """Delete all jobs; transactions that a faulty runtime left open are rolled back first."""
+        for connection in self.connections().values():
+            if connection.in_transaction():
+                await connection.rollback()
+        await self.database.reset(self.runtime.table)
+
+    async def snapshot(self) -> dict[c.JobId, o.Row]:
+        """All committed jobs in the order of their ids."""
+        make = o.Row._make
+        return {row[0]: make(row[1:]) for row in await self.database.read(self._snapshot)}
+
+    def actor(self, worker: int) -> ReferenceActor:
+        """The client that acts as this worker."""
+        known = self._actors.get(worker)
+        if known is None:
+            known = self._actors[worker] = ReferenceActor(self, worker)
+        return known
+
+    def connections(self) -> dict[str, AsyncConnection]:
+        """The actors' open connections by actor name."""
+        return {actor.name: actor.connection for actor in self._actors.values() if actor.connection is not None}
+
+
+class SqliteAdapter(ReferenceAdapter):
+    """On SQLite: a file with a write-ahead log."""
+
+    name = "sqlite"
+    capabilities: ClassVar[Capabilities] = Capabilities(gate="sqlite")
+
+    def __init__(self, *, rules: Rules = CONTRACT, busy_timeout: int = 5000) -> None:
+        """`busy_timeout` in milliseconds; with 0 a write conflict shows at once."""
+        super().__init__(rules)
+        self._busy_timeout = busy_timeout
+
+    def _database(self) -> Database:
+        return SqliteDatabase(self._busy_timeout)
+
+
+class PostgresAdapter(ReferenceAdapter):
+    """On PostgreSQL: a schema of its own on the server that the source or the environment names."""
+
+    name = "pg"
+    capabilities: ClassVar[Capabilities] = Capabilities(gate="pg", row_locks=True)
+
+    def __init__(self, *, rules: Rules = CONTRACT, source: PostgresSource | None = None) -> None:
+        super().__init__(rules)
+        self._source = source
+
+    def _database(self) -> Database:
+        return PostgresDatabase(self._source)
+
+
+class ReferenceActor(Actor):
+    """One client with one physical connection, opened at its first verb and again at the first one after a crash."""
+
+    def __init__(self, adapter: ReferenceAdapter, worker: int) -> None:
+        self.name = f"w{worker}"
+        self.connection: AsyncConnection | None = None
+        self._adapter = adapter
+
+    async def connect(self) -> AsyncConnection:
+        """This actor's connection; who schedules statements opens it before they count."""
+        if self.connection is None:
+            self.connection = await self._adapter.database.connect(self.name)
+        return self.connection
+
+    async def close(self) -> None:
+        """Drop the connection; what it had not committed is rolled back."""
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def enqueue(self, command: c.Enqueue, now: int) -> o.Outcome:
+        return await self._run(self._runtime.enqueue, command, now)
+
+    async def claim(self, command: c.Claim, now: int) -> o.Outcome:
+        hook = _hook(command.hook)
+        return await self._run(lambda on, asked, at: claim(self._runtime, on, asked, at, hook), command, now)
+
+    async def renew(self, command: c.Renew, now: int) -> o.Outcome:
+        return await self._run(self._runtime.renew, command, now)
+
+    async def complete(self, command: c.Complete, now: int) -> o.Outcome:
+        return await self._run(self._runtime.complete, command, now)
+
+    async def fail(self, command: c.Fail, now: int) -> o.Outcome:
+        return await self._run(self._runtime.fail, command, now)
+
+    async def release(self, command: c.Release, now: int) -> o.Outcome:
+        return await self._run(self._runtime.release, command, now)
+
+    async def acknowledge(self, command: c.Acknowledge, now: int) -> o.Outcome:
+        return await self._run(self._runtime.acknowledge, command, now)
+
+    async def checkpoint(self, command: c.Checkpoint, now: int) -> o.Outcome:
+        return await self._run(self._runtime.checkpoint, command, now)
+
+    async def request_cancel(self, command: c.RequestCancel, now: int) -> o.Outcome:
+        return await self._run(self._runtime.request_cancel, command, now)
+
+    async def atomically(self, command: c.Atomically, now: int) -> o.Outcome:
+        return await self._run(self._runtime.atomically, command, now)
+
+    async def recover(self, command: c.Recover, now: int) -> o.Outcome:
+        hook = _hook(command.hook)
+        return await self._run(lambda on, _, at: sweep(self._runtime, on, at, command.batch, hook), command, now)
+
+    async def tick(self, command: c.Tick, now: int) -> o.Outcome:
+        if not self._runtime.rules.tick_sweeps:
+            return NOTHING_SWEPT
+        return await self._run(lambda on, _, at: sweep(self._runtime, on, at), command, now)
+
+    async def start_up(self, command: c.StartUp, now: int) -> o.Outcome:
+        if not self._runtime.rules.start_up_sweeps:
+            return NOTHING_SWEPT
+        return await self._run(lambda on, _, at: sweep(self._runtime, on, at, host=command.host), command, now)
+
+    async def configure(self, command: c.Configure, now: int) -> o.Outcome:
+        return self._runtime.configure(command)
+
+    async def classify(self, command: c.Classify, now: int) -> o.Outcome:
+        return o.Classified(self._runtime.rules.classify(command.code))
+
+    async def probe(self, command: c.Probe, now: int) -> o.Outcome:
+        return o.Probed(*await self._adapter.database.probe(self._adapter.connections()))
+
+    async def crash(self, command: c.Crash, now: int) -> o.Outcome:
+        await self._adapter.actor(command.worker).close()
+        return o.DONE
+
+    @property
+    def _runtime(self) -> Runtime:
+        return self._adapter.runtime
+
+    async def _run(self, verb: Verb[C], command: C, now: int) -> o.Outcome:
+        """Serve one verb; whatever is raised is rolled back, and a write conflict is an outcome (RETRY-01)."""
+        connection = await self.connect()
+        try:
+            return await verb(connection, command, now)
+        except DBAPIError as error:
+            await connection.rollback()
+            if is_conflict(error):
+                return o.CONFLICT
+            raise
+        except BaseException:
+            await connection.rollback()
+            raise
+
+
+NOTHING_SWEPT = o.Recovered(dml=0)
+
+
+def _hook(hook: c.Hook | None) -> HookRun | None:
+    return None if hook is None else HookRun(hook)

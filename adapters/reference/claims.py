@@ -1,0 +1,80 @@
+"""The claim: the only place where jobs are taken, and the only shape that differs by database (CLAIM-11).
+
+PostgreSQL reads candidates and takes them in one transaction, with `FOR UPDATE SKIP LOCKED`; SQLite reads, ends the
+read transaction, and takes by conditional updates. Which of both it is, this module must never ask: the shape says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fencepost.adapters.contract import HookRun
+from fencepost.model import commands as c
+from fencepost.model import outcomes as o
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from .runtime import Runtime, call, first
+
+
+async def claim(
+    runtime: Runtime, connection: AsyncConnection, command: c.Claim, now: int, hook: HookRun | None = None
+) -> o.Outcome:
+    """Scan at most `limit` due jobs, oldest first, and take at most `max_claims` of them (CLAIM-01…14).
+
+    `hook` gets the ids of the jobs taken, before the commit; if it raises, none is taken.
+    """
+    rules = runtime.rules
+    values = {
+        "now": now, "owner": c.worker_name(command.worker), "lease_ago": now - runtime.spec.lease_seconds,
+        "lease_end": now + (command.lease or runtime.spec.lease_seconds),
+    }  # fmt: skip
+    most: int = getattr(command, rules.claim_takes)
+    won, tried = await _take(runtime, connection, values, scan=getattr(command, rules.claim_scans), most=most)
+    handles = tuple(
+        c.Handle(job, command.worker, token) for job, token in (tried if rules.claim_returns == "tried" else won)
+    )
+    if rules.claim_returns == "first":
+        handles = handles[:1]
+    if not handles:
+        if rules.claim_ends_idle:
+            await connection.commit()
+        return o.Claimed()
+    if hook is None:
+        await connection.commit()
+        return o.Claimed(handles)
+    jobs = tuple(handle.job for handle in handles)
+    if rules.claim_hook == "after_commit":
+        await connection.commit()
+    raised = await call(hook, jobs)
+    if raised is not None and isinstance(raised, rules.claim_undone_by):
+        await connection.rollback()
+    else:
+        await connection.commit()
+    return o.Claimed(handles, jobs) if raised is None else o.HookRaised(jobs)
+
+
+async def _take(
+    runtime: Runtime, connection: AsyncConnection, values: dict[str, Any], scan: int, most: int
+) -> tuple[list[tuple[int, int | None]], list[tuple[int, int | None]]]:
+    """The jobs won and the jobs tried, each with its fence token; the transaction stays open."""
+    statements, shape = runtime.statements, runtime.shape
+    if shape.subselect:
+        candidates: list[tuple[int, int | None]] = [(0, None)] * min(scan, most)
+        values = values | {"scan": 1}
+    else:
+        found = await connection.execute(
+            statements.candidates.sql, statements.candidates.values(values | {"scan": scan})
+        )
+        candidates = [(row.id, row.generation) for row in found]
+        if candidates and shape.ends_read:
+            await connection.commit()
+    won: list[tuple[int, int | None]] = []
+    tried: list[tuple[int, int | None]] = []
+    for job, generation in candidates:
+        if len(won) == most:
+            break
+        tried.append((job, None if generation is None else generation + 1))
+        taken = await first(connection, statements.take, values | {"job": job})
+        if taken is not None:  # another claimer may have been faster: only a changed row is a claim (CLAIM-06)
+            won.append((taken.id, taken.generation))
+    return won, tried
