@@ -23,6 +23,8 @@ from sqlalchemy.util import await_only
 
 _WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(\w+)(?:\s+(\w+))?", re.DOTALL)
 _WRITE = re.compile(r"(?<!FOR )(?<!KEY )\b(INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
+_FOR_LOCK = re.compile(r"\bFOR (?:NO KEY )?(?:UPDATE|(?:KEY )?SHARE)\b", re.IGNORECASE)
+_LOCKLESS = frozenset({"SELECT", "COMMIT", "ROLLBACK"})
 _LOCKING = frozenset({"IMMEDIATE", "EXCLUSIVE"})
 _CONFLICT_STATES = frozenset({"40001", "40P01"})
 _CONFLICT_CODES = frozenset({5, 6})  # SQLITE_BUSY, SQLITE_LOCKED; extended codes carry them in the low byte
@@ -60,6 +62,12 @@ def kind_of(sql: str) -> str:
     if word == "BEGIN" and second in _LOCKING:
         return f"{word} {second}"
     return word
+
+
+@functools.lru_cache(maxsize=4096)
+def takes_locks(sql: str) -> bool:
+    """Whether a statement may lock rows, and so wait for another's lock or make another wait; a reader does neither."""
+    return kind_of(sql) not in _LOCKLESS or _FOR_LOCK.search(sql) is not None
 
 
 def is_conflict(error: BaseException | None) -> bool:

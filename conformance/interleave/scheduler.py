@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from .gate import Gate
+from .gate import Gate, takes_locks
 from .played import CLOCK, Diverged, Played, Ran, Statement, Stuck
 
 Command: TypeAlias = Callable[[int], Coroutine[Any, Any, Any]]
@@ -26,6 +26,8 @@ Blocked: TypeAlias = Callable[[Collection[str]], Awaitable[Collection[str]]]
 
 GRACE_SECONDS = 0.001
 """How long a released actor may take before the server is asked; it only saves questions, it decides nothing."""
+EAGER_QUESTIONS = 3
+"""How often the server is asked without that delay when a lock makes waiting likely."""
 PATIENCE_SECONDS = 30.0
 MOST_TOKENS = 500
 
@@ -77,7 +79,20 @@ async def run_schedule(
 class _Lane:
     """One actor: the watcher of its gate, and where it stands."""
 
-    __slots__ = ("commands", "digit", "fresh", "gate", "last", "pending", "run", "state", "task", "token", "waiter")
+    __slots__ = (
+        "commands",
+        "digit",
+        "fresh",
+        "gate",
+        "holds",
+        "last",
+        "pending",
+        "run",
+        "state",
+        "task",
+        "token",
+        "waiter",
+    )
 
     def __init__(self, run: _Run, digit: int, gate: Gate, commands: Sequence[Command]) -> None:
         self.run = run
@@ -86,6 +101,8 @@ class _Lane:
         self.commands = commands
         self.state = _READY if commands else _DONE
         self.fresh = False
+        self.holds = False
+        """Whether its open transaction may hold row locks."""
         self.token = 0
         self.pending = ("", "")
         self.last: Statement | None = None
@@ -115,8 +132,17 @@ class _Lane:
         return self.waiter
 
     def follow(self, kind: str, sql: str) -> None:
+        run = self.run
         self.last = Statement(self.token, self.digit, self.gate.actor, kind, sql)
-        self.run.statements.append(self.last)
+        run.statements.append(self.last)
+        if run.blocked is None:
+            return
+        if kind == "COMMIT" or kind == "ROLLBACK":
+            self.holds = False
+        elif takes_locks(sql):
+            self.holds = True
+            if "SKIP LOCKED" not in sql and any(lane.holds for lane in run.lanes if lane is not self):
+                run.expect_wait()
 
     def executed(self, rowcount: int | None) -> None:
         if self.last is not None:
@@ -129,14 +155,14 @@ class _Lane:
     def go(self, token: int) -> None:
         """Let the lane take one step, which is this token."""
         self.token = token
-        if self.state == _GATE:
+        standing, self.state = self.state, _MOVING
+        self.wake()
+        if standing == _GATE:
             self.follow(*self.pending)
         else:
             self.fresh = True
             if self.task is None:
                 self.task = self.run.loop.create_task(self.drive())
-        self.state = _MOVING
-        self.wake()
 
     def wake(self) -> None:
         waiter, self.waiter = self.waiter, None
@@ -200,6 +226,7 @@ class _Run:
         self.arrivals = 0
         self.over = False
         self.end: asyncio.Future[None] = self.loop.create_future()
+        self.eager = 0
         self.timer: asyncio.TimerHandle | None = None
         self.question: asyncio.Task[None] | None = None
 
@@ -216,8 +243,11 @@ class _Run:
             await self._wind_up()
             for lane in self.lanes:
                 lane.gate.disarm()
+        # Lanes that were freed in one token may have gone on in either order; a record must not depend on that.
+        self.statements.sort(key=lambda statement: statement.token)
+        self.ran.sort(key=lambda ran: (ran.lane, ran.nth))
         schedule = "".join(map(str, self.chosen))
-        return Played(schedule, tuple(self.enabled), tuple(self.statements), tuple(sorted(self.ran, key=_place)))
+        return Played(schedule, tuple(self.enabled), tuple(self.statements), tuple(self.ran))
 
     def settle(self) -> None:
         """Make the next choice if every lane has come to rest."""
@@ -261,6 +291,7 @@ class _Run:
         lane = self.lanes[choice - 1]
         self.flying = {other for other in self.lanes if other.state == _BLOCKED}
         self.flying.add(lane)
+        self.eager = 0
         if self.blocked is not None:
             self.timer = self.loop.call_later(GRACE_SECONDS, self._ask)
         lane.go(token)
@@ -273,8 +304,13 @@ class _Run:
         self.over = True
         self.end.set_result(None)
 
+    def expect_wait(self) -> None:
+        """The statement that goes now is likely to wait: ask for it as soon as it has been sent."""
+        self.eager = EAGER_QUESTIONS
+        self._ask()
+
     def _ask(self) -> None:
-        self.timer = None
+        self._cancel_timer()
         if self.question is None and not self.over:
             self.question = self.loop.create_task(self._question())
 
@@ -301,7 +337,11 @@ class _Run:
         finally:
             self.question = None
             if self.flying and self.timer is None and not self.over:
-                self.timer = self.loop.call_later(GRACE_SECONDS, self._ask)
+                if self.eager:
+                    self.eager -= 1
+                    self._ask()
+                else:
+                    self.timer = self.loop.call_later(GRACE_SECONDS, self._ask)
 
     async def _deadlocked(self) -> bool:
         """Whether some flying lanes wait only for each other; the server ends that, so it is no state to choose in."""
@@ -338,10 +378,6 @@ class _Run:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _place(ran: Ran) -> tuple[int, int]:
-    return ran.lane, ran.nth
 
 
 def _told(lanes: Collection[_Lane]) -> str:
