@@ -267,7 +267,8 @@ class PostgresDatabase(Database):
             await self._control.run_sync(metadata.create_all, checkfirst=False)
             await self._control.rollback()
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError) as error:
-            await self.close()
+            with contextlib.suppress(AdapterError):  # the first fault is the one to tell
+                await self.close()
             raise AdapterError(_advice(error, describe(url))) from error
 
     async def connect(self, name: str) -> AsyncConnection:
@@ -284,11 +285,11 @@ class PostgresDatabase(Database):
             # An actor may hold locks on the tables, or wait for one: its session ends on the server first.
             pids = [_pid(connection) for connection in self._connections if not connection.closed]
             await self._raw.execute("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", pids)
-            await self._close_connections()
             await self._raw.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise AdapterError(f"schema {self.schema} could not be dropped; drop it by hand ({error})") from error
         finally:
+            await self._close_connections()
             await control.close()
             await self.engine.dispose()
 

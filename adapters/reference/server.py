@@ -54,9 +54,7 @@ def acquire(source: PostgresSource) -> str:
         AdapterError: the DSN cannot be read, or no server can be started; the message says what to do.
     """
     if source.dsn is not None and source.image is not None:
-        raise AdapterError(
-            "a PostgreSQL DSN and an image are both given; give one of them, or neither for the embedded"
-        )
+        raise AdapterError("a PostgreSQL DSN and an image are both given; give at most one of them")
     if source.dsn is not None:
         return _url_of(source.dsn).render_as_string(hide_password=False)
     if source.image is not None:
@@ -198,9 +196,9 @@ class _Containers:
     def _start(self, image: str) -> str:
         advice = f"or name a server with {DSN_VARIABLE}, or unset {IMAGE_VARIABLE} for the embedded one"
         try:
-            from testcontainers.postgres import PostgresContainer  # slow to import, and optional
+            from testcontainers.community.postgres import PostgresContainer  # slow to import, and optional
         except ImportError:
-            raise AdapterError(f"an image needs `pip install testcontainers`, {advice}") from None
+            raise AdapterError(f"an image needs `pip install --upgrade testcontainers`, {advice}") from None
         try:
             container = PostgresContainer(image, driver="asyncpg").start()
         except Exception as error:  # the docker client raises many unrelated kinds, all of them set-up faults here

@@ -13,6 +13,7 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from typing import Any
 
 POLL_SECONDS = 0.005
 STOP_SECONDS = 5.0
-SOCKET_PATH_LIMIT = 90  # bytes of a socket's path that every platform allows, with room for the name
+TEMPORARY_LIMIT = 60  # bytes; a socket's path may have 103, and our names below take up to 40
 
 INITDB = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--wal-segsize=4"]
 INITDB += ["--no-sync", "--no-instructions", "--no-data-checksums"]
@@ -89,7 +90,7 @@ class Server:
             if self.gone.wait(POLL_SECONDS):
                 raise ParentGone
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Stop the server without a checkpoint and remove all that it wrote."""
         if self.postgres is not None and self.postgres.poll() is None:
             self.postgres.send_signal(signal.SIGQUIT)
@@ -103,7 +104,7 @@ class Server:
                 return
 
     def _drop_root(self) -> None:
-        """PostgreSQL refuses to run as root: run it as `nobody`, from a copy where `nobody` cannot reach the original."""
+        """PostgreSQL refuses to run as root: it runs as `nobody`, from a copy if `nobody` cannot reach the wheel's."""
         try:
             user = pwd.getpwnam("nobody")
         except KeyError:
@@ -113,11 +114,19 @@ class Server:
         try:
             self._run("initdb", "--version")
         except SetUpFailed:
-            copy = self.directory / "postgresql"
-            shutil.copytree(self.binaries.parent, copy, symlinks=True)
-            for path in (copy, *copy.rglob("*")):
+            self._copy_wheel()
+            for path in self.directory.rglob("*"):
                 os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
-            self.binaries = copy / "bin"
+
+    def _copy_wheel(self) -> None:
+        """Into our directory, with the folder of shared libraries beside it that the programs refer to."""
+        installed = self.binaries.parent
+        package = self.directory / "wheel" / installed.parent.name
+        libraries = installed.parent.with_name(f"{package.name}.libs")
+        shutil.copytree(installed, package / installed.name, symlinks=True)
+        if libraries.exists():
+            shutil.copytree(libraries, package.with_name(libraries.name), symlinks=True)
+        self.binaries = package / installed.name / "bin"
 
     def _spawn(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
@@ -163,11 +172,13 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _directory() -> Path:
-    """A fresh directory, readable by its owner alone, whose path a socket's name still fits into."""
-    parent = tempfile.gettempdir()
-    if len(os.fsencode(parent)) + len("/fencepost-pg-xxxxxxxx") > SOCKET_PATH_LIMIT:
-        parent = "/tmp"
-    return Path(tempfile.mkdtemp(prefix="fencepost-pg-", dir=parent))
+    """A fresh directory for its owner alone, short enough for a socket's path, and in reach when root is dropped."""
+    for parent in (Path(tempfile.gettempdir()), Path("/tmp")):
+        short = len(os.fsencode(parent)) <= TEMPORARY_LIMIT
+        in_reach = os.geteuid() != 0 or all(path.stat().st_mode & stat.S_IXOTH for path in (parent, *parent.parents))
+        if short and in_reach:
+            return Path(tempfile.mkdtemp(prefix="fencepost-pg-", dir=parent))
+    raise SetUpFailed("neither TMPDIR nor /tmp has a short path that every user can pass")
 
 
 def _wait_for_end_of_file(gone: threading.Event) -> None:
@@ -186,17 +197,15 @@ def main(binaries: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
     threading.Thread(target=_wait_for_end_of_file, args=(gone,), daemon=True).start()
-    server = Server(Path(binaries), gone)
     try:
-        server.start()
-        _answer({"directory": str(server.directory)})
-        gone.wait()
-    except SetUpFailed as error:
+        with contextlib.closing(Server(Path(binaries), gone)) as server:
+            server.start()
+            _answer({"directory": str(server.directory)})
+            gone.wait()
+    except (SetUpFailed, OSError) as error:
         _answer({"error": str(error)})
     except ParentGone:
         pass
-    finally:
-        server.stop()
 
 
 def _answer(message: dict[str, str]) -> None:
