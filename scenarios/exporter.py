@@ -164,7 +164,18 @@ class _Writer:
         return value
 
 
+class _Dumper(yaml.SafeDumper):
+    """`SafeDumper` that never breaks a line inside a string."""
+
+    def represent_words(self, words: str) -> yaml.ScalarNode:
+        style = None if words.splitlines() == [words] else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", words, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_words)
+
+
 def _flow(value: Any) -> str:
     """YAML on one line."""
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
+    text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
     return text.removesuffix("\n").removesuffix("\n...")
