@@ -318,11 +318,10 @@ class _Run:
         """Ask who is blocked; the answer counts only if nobody arrived meanwhile and it explains every flying lane."""
         try:
             arrivals = self.arrivals
-            assert self.blocked is not None
-            waiting = await self.blocked(self.names)
-            settled = all(lane.gate.actor in waiting for lane in self.flying)
+            settled = await self._all_wait()
             if settled and len(self.flying) > 1:
-                settled = not await self._deadlocked()
+                # The server may end a deadlock between two answers; its victim goes on, and does not wait again.
+                settled = not await self._deadlocked() and await self._all_wait()
             if self.over:
                 return
             if settled and arrivals == self.arrivals:
@@ -342,6 +341,12 @@ class _Run:
                     self._ask()
                 else:
                     self.timer = self.loop.call_later(GRACE_SECONDS, self._ask)
+
+    async def _all_wait(self) -> bool:
+        """Whether every flying lane waits for another's lock."""
+        assert self.blocked is not None
+        waiting = await self.blocked(self.names)
+        return all(lane.gate.actor in waiting for lane in self.flying)
 
     async def _deadlocked(self) -> bool:
         """Whether some flying lanes wait only for each other; the server ends that, so it is no state to choose in."""
