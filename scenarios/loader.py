@@ -161,7 +161,7 @@ class _Reader:
         if not isinstance(raw, dict) or "do" not in raw:
             raise self.fail(f"must be a mapping like {{do: claim, worker: 1}}, not {raw!r}")
         do = raw["do"]
-        if do not in COMMANDS:
+        if not isinstance(do, str) or do not in COMMANDS:
             raise self.fail(f"unknown command `do: {do}`{_nearest(str(do), COMMANDS)}")
         form = self.form(COMMAND_FORMS[do], {k: v for k, v in raw.items() if k not in around}, around)
         fields = {name: FROM_FORM.get(name, lambda same: same)(value) for name, value in form}

@@ -1,0 +1,335 @@
+"""Scenario files: what is written is what is read, and an expectation accepts what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fencepost.model import commands as c
+from fencepost.model import outcomes as o
+from fencepost.model.clauses import BUILT, CLAUSES
+from fencepost.model.trace import Trace, TraceStep, trace_of
+from fencepost.scenarios import Expected, Found, Scenario, ScenarioError, dump, expectation_of, load, loads, write
+from fencepost.scenarios.expected import KINDS
+from fencepost.scenarios.loader import ANSWERS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+FILES = sorted((Path(__file__).parent.parent / "scenarios").glob("*/*.yaml"))
+PREFIX = (c.Enqueue(), c.Enqueue(1, 60), c.Claim(1, 2, 2))
+JOBS: dict[int, c.JobId] = {1: 101, 2: "job-2"}
+LABELS: dict[c.JobId, int] = {job: label for label, job in JOBS.items()}
+
+
+def scenario(trace: Trace, **other: object) -> Scenario:
+    fields: dict[str, object] = {"id": "made-up", "clause": "FENCE-02", "queue": "mutation", "title": "made up"}
+    return Scenario(trace=trace, **(fields | other))  # type: ignore[arg-type]
+
+
+# What is written is what is read -------------------------------------------------------------------------------------
+
+seconds = st.integers(0, 1000)
+workers = st.integers(1, 32)
+leases = st.none() | seconds
+job_refs = st.sampled_from((c.JobRef(1), c.JobRef(2)))
+handle_refs = st.sampled_from((c.HandleRef(3), c.HandleRef(3, 1)))
+codes = st.text(max_size=8)
+hooks = st.sampled_from((c.Hook("ok"), c.Hook("raise"), c.Hook("cancel"))) | job_refs.map(
+    lambda job: c.Hook("poison", job)
+)
+
+writes = st.one_of(
+    st.builds(c.Renew, handle_refs, leases),
+    st.builds(c.Complete, handle_refs),
+    st.builds(c.Fail, handle_refs, st.sampled_from(("infra", "content", "cancel", "lease", "limit")), codes),
+    st.builds(c.Release, handle_refs),
+    st.builds(c.Acknowledge, handle_refs),
+    st.builds(c.RequestCancel, job_refs, st.booleans()),
+)
+moves = st.builds(c.Advance, seconds) | st.builds(
+    c.AdvanceTo, st.sampled_from(("expiry", "due")), job_refs, st.integers(-2, 2)
+)
+acts = st.one_of(
+    writes,
+    st.builds(c.Enqueue, st.integers(1, 3), seconds),
+    st.builds(c.Claim, workers, seconds, seconds, leases, st.none() | hooks),
+    st.builds(c.Checkpoint, handle_refs),
+    st.builds(c.Recover, st.integers(1, 9), st.none() | hooks),
+    st.builds(c.Tick, workers),
+    st.builds(c.StartUp, st.integers(0, 1)),
+    st.just(c.Probe()),
+    st.builds(c.Configure, st.integers(), st.integers()),
+    st.builds(c.Classify, codes),
+    st.builds(
+        c.Atomically,
+        st.lists(writes, min_size=1, max_size=3).map(tuple),
+        st.sampled_from(("commit", "rollback", "raise")),
+    ),
+    st.builds(c.Crash, workers),
+)
+
+jobs = st.sampled_from(tuple(JOBS.values()))
+job_lists = st.lists(jobs, unique=True).map(tuple)
+stored = st.sampled_from(("pending", "running", "succeeded", "failed", "canceled"))
+dues = st.none() | seconds
+
+
+def answers(command: c.Command) -> st.SearchStrategy[o.Outcome]:
+    """Any outcome of a type that the command may answer with."""
+    configured = st.just("configured") if isinstance(command, c.Configure) else stored
+    rows = st.lists(st.builds(o.RecoveredRow, jobs, stored, dues), unique_by=lambda row: row.job).map(tuple)
+    by_kind: dict[str, st.SearchStrategy[o.Outcome]] = {
+        "enqueued": st.builds(o.Enqueued, jobs, st.none() | seconds),
+        "claimed": st.builds(
+            o.Claimed, st.lists(st.builds(c.Handle, jobs, workers, dues)).map(tuple), st.none() | job_lists
+        ),
+        "accepted": st.builds(o.Accepted, configured, dues),
+        "rejected": st.builds(o.Rejected, codes),
+        "cancel_answer": st.builds(o.CancelAnswer, st.sampled_from(("cancelled", "recorded", "terminal"))),
+        "recovered": st.builds(o.Recovered, rows, seconds, st.none() | job_lists, st.booleans(), dues),
+        "checkpointed": st.builds(o.Checkpointed, st.booleans()),
+        "probed": st.builds(o.Probed, seconds, seconds),
+        "classified": st.builds(o.Classified, st.none() | codes),
+        "done": st.just(o.DONE),
+        "conflict": st.just(o.CONFLICT),
+        "hook_raised": st.builds(o.HookRaised, job_lists),
+        "unknown": st.just(o.UNKNOWN),
+    }
+    if isinstance(command, c.Atomically):
+        by_kind["atomic"] = st.tuples(*map(answers, command.commands)).map(o.Atomic)
+    return st.one_of([by_kind[kind] for kind in ANSWERS[type(command)]])
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    sequences = [[*PREFIX, *draw(st.lists(acts | moves, max_size=4))]]
+    schedule = None
+    if draw(st.booleans()):
+        lanes = st.lists(acts, min_size=1, max_size=3)
+        sequences += [draw(st.lists(moves, max_size=2)), draw(lanes), draw(lanes)]
+        schedule = draw(st.none() | st.text("12", min_size=1))
+    label = 0
+    numbered: list[tuple[TraceStep, ...]] = []
+    expected: dict[int, Expected] = {}
+    for commands in sequences:
+        steps = []
+        for command in commands:
+            label += 1
+            steps.append(TraceStep(label, command))
+            if draw(st.booleans()):
+                said = [expectation_of(outcome, LABELS) for outcome in draw(st.lists(answers(command), max_size=2))]
+                if said:
+                    expected[label] = said[0] if len(said) == 1 else Expected("any", (("choices", tuple(said)),))
+        numbered.append(tuple(steps))
+    words = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Cn")) | st.just("\n"), min_size=1)
+    return scenario(
+        Trace(numbered[0], tuple(numbered[1:]), schedule),
+        title=draw(words),
+        adapters=("sqlite", "their.queue:Adapter") if schedule else None,
+        source=draw(words),
+        found=draw(st.none() | st.builds(Found, words, st.none() | st.integers(), words, words)),
+        expected=expected,
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(scenarios())
+def test_what_is_written_is_what_is_read(made: Scenario) -> None:
+    text = dump(made)
+    assert loads(text) == made
+    assert dump(loads(text)) == text
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_an_outcome_agrees_with_its_own_expectation(data: st.DataObject) -> None:
+    outcome = data.draw(acts.flatmap(answers))
+    assert expectation_of(outcome, LABELS).matches(outcome, JOBS)
+
+
+def test_every_command_and_every_outcome_can_be_written() -> None:
+    assert set(ANSWERS) == set(c.COMMANDS)
+    assert {kind.type for kind in KINDS.values()} == set(o.OUTCOMES)
+    assert {kind for kinds in ANSWERS.values() for kind in kinds} == set(KINDS)
+
+
+def test_a_step_is_one_line_without_defaults() -> None:
+    made = scenario(
+        trace_of(c.Enqueue(), c.Claim(2), c.AdvanceTo("expiry", c.JobRef(1)), c.Complete(c.HandleRef(2))),
+        expected={
+            2: expectation_of(o.Claimed((c.Handle(7, 2, 9),)), {7: 1}),
+            4: expectation_of(o.Rejected("late"), {}),
+        },
+    )
+    assert dump(made).splitlines()[6:] == [
+        "steps:",
+        "  - {do: enqueue}",
+        "  - {do: claim, worker: 2, expect: {claimed: [{job: 1}]}}",
+        "  - {do: advance_to, instant: expiry, job: 1}",
+        "  - {do: complete, handle: 2, expect: rejected}",
+    ]
+
+
+def test_a_shortened_trace_is_numbered_anew() -> None:
+    steps = (TraceStep(4, c.Enqueue()), TraceStep(9, c.Claim(1)), TraceStep(12, c.Complete(c.HandleRef(9))))
+    made = scenario(Trace(steps), expected={9: expectation_of(o.Claimed((c.Handle(1, 1),)), {1: 4})})
+    read = loads(dump(made))
+    assert [step.label for step in read.trace.steps] == [1, 2, 3]
+    assert read.trace.steps[2].command == c.Complete(c.HandleRef(2))
+    assert read.expected[2].matches(o.Claimed((c.Handle(5, 1),)), {1: 5})
+
+
+@pytest.mark.parametrize(
+    "command", [c.Complete(c.HandleRef(2)), c.Complete(c.Handle(1, 1)), c.Claim(1, hook=c.Hook("poison", c.JobRef(3)))]
+)
+def test_what_only_a_run_knows_is_not_written(command: c.Command) -> None:
+    with pytest.raises(ScenarioError, match=r"made-up: .*(does not hold|bound to a run)"):
+        dump(scenario(trace_of(command)))
+
+
+# What an expectation accepts -----------------------------------------------------------------------------------------
+
+HEAD = "fencepost: 1\nid: x\nclause: FENCE-02\nqueue: backfill\ntitle: t\n"
+STEPS = "steps:\n- {do: enqueue}\n- {do: enqueue}\n- {do: claim, worker: 1, limit: 2, max_claims: 2}\n"
+
+
+def expecting(step: str, expect: str) -> Expected:
+    return loads(f"{HEAD}{STEPS}- {{{step}, expect: {expect}}}").expected[4]
+
+
+def handles(*ids: c.JobId) -> tuple[c.Handle, ...]:
+    return tuple(c.Handle(job, 1, 3) for job in ids)
+
+
+SWEPT = "{recovered: [{job: 1, status: pending}, {job: 2, status: failed}], count: 2}"
+ROWS = (o.RecoveredRow(101, "pending", 50), o.RecoveredRow("job-2", "failed"))
+
+
+@pytest.mark.parametrize(
+    ("step", "expect", "agrees", "differs"),
+    [
+        ("do: enqueue", "enqueued", [o.Enqueued(1), o.Enqueued(2, 0)], [o.REJECTED, o.CONFLICT]),
+        (
+            "do: claim, worker: 1",
+            "{claimed: [{job: 1}, {job: 2}]}",
+            [o.Claimed(handles(101, "job-2")), o.Claimed(handles(101, "job-2"), (101,))],
+            [o.Claimed(handles("job-2", 101)), o.Claimed(handles(101)), o.Claimed(), o.HookRaised()],
+        ),
+        (
+            "do: claim, worker: 1",
+            "{claimed: [{job: 1}], hooked: [1]}",
+            [o.Claimed(handles(101), (101,))],
+            [o.Claimed(handles(101)), o.Claimed(handles(101), ("job-2",)), o.Claimed(handles(101), ())],
+        ),
+        ("do: complete, handle: 3", "rejected", [o.REJECTED, o.Rejected("stale")], [o.Accepted("succeeded")]),
+        (
+            "do: fail, handle: 3",
+            "{accepted: pending, due: 50}",
+            [o.Accepted("pending", 50)],
+            [o.Accepted("pending", 51), o.Accepted("pending"), o.Accepted("failed", 50)],
+        ),
+        (
+            "do: complete, handle: 3",
+            "{any: [rejected, {accepted: cancelled}]}",
+            [o.REJECTED, o.Accepted("cancelled")],
+            [o.Accepted("succeeded"), o.CONFLICT],
+        ),
+        (
+            "do: recover",
+            SWEPT,
+            [o.Recovered(ROWS, 2), o.Recovered(ROWS[::-1], 2, (101,), True, 5)],
+            [o.Recovered(ROWS, 3), o.Recovered(ROWS[:1], 2), o.Recovered((ROWS[0], ROWS[0]), 2)],
+        ),
+        (
+            "do: recover",
+            "{recovered: [], count: 0, dml: 0}",
+            [o.Recovered(dml=0), o.Recovered()],
+            [o.Recovered(dml=1), o.Recovered(ROWS, 2, dml=0)],
+        ),
+        (
+            "do: recover, hook: raise",
+            "{hook_raised: [1]}",
+            [o.HookRaised((101,))],
+            [o.HookRaised(), o.HookRaised((9,))],
+        ),
+        (
+            "do: checkpoint, handle: 3",
+            "{checkpointed: {cancel: true}}",
+            [o.Checkpointed(True)],
+            [o.Checkpointed(False)],
+        ),
+        ("do: classify, code: X", "{classified: null}", [o.Classified(None)], [o.Classified("LEASE")]),
+        (
+            "do: atomically, commands: [{do: complete, handle: 3}]",
+            "{atomic: [rejected]}",
+            [o.Atomic((o.REJECTED,))],
+            [o.Atomic(()), o.Atomic((o.Accepted("succeeded"),)), o.REJECTED],
+        ),
+    ],
+)
+def test_an_expectation_accepts_what_it_says(
+    step: str, expect: str, agrees: list[o.Outcome], differs: list[o.Outcome]
+) -> None:
+    expected = expecting(step, expect)
+    assert [outcome for outcome in agrees if not expected.matches(outcome, JOBS)] == []
+    assert [outcome for outcome in differs if expected.matches(outcome, JOBS)] == []
+    assert not expected.matches(None, JOBS)
+
+
+def test_a_job_that_was_never_enqueued_agrees_with_nothing() -> None:
+    assert not expecting("do: claim, worker: 1", "{claimed: [{job: 1}]}").matches(o.Claimed(handles(101)), {})
+
+
+def test_an_expectation_describes_itself_in_the_words_of_the_file() -> None:
+    expected = expecting("do: complete, handle: 3", "{any: [rejected, {accepted: cancelled}]}")
+    assert expected.describe() == "rejected or accepted: cancelled"
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+STORY = trace_of(c.Enqueue(), c.Claim(1), c.Complete(c.HandleRef(2)))
+
+
+def test_a_found_scenario_is_named_by_its_content_and_written_once(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    path = write(scenario(STORY, found=Found("sqlite", 7)), folder)
+    assert path.parent == folder
+    assert path.stem == load(path).id
+    assert len(path.stem) == len("FENCE-02-") + 4
+    inode = path.stat().st_ino
+    assert write(scenario(STORY, found=Found("sqlite", 7)), folder) == path
+    assert path.stat().st_ino == inode, "an identical file stays untouched"
+    assert write(scenario(STORY, found=Found("pg", 8)), folder) == path, "the same story has one file"
+    assert load(path).found == Found("pg", 8)
+    assert write(scenario(trace_of(c.Enqueue()), found=Found("pg")), folder) != path
+    assert len(list(folder.iterdir())) == 2, "no temporary file stays behind"
+
+
+def test_another_file_in_the_way_is_kept(tmp_path: Path) -> None:
+    found = scenario(STORY, found=Found("pg"))
+    path = write(found, tmp_path)
+    path.write_text("damaged: [")
+    longer = write(found, tmp_path)
+    assert longer.stem.startswith(path.stem)
+    assert load(longer).trace == STORY
+    assert path.read_text() == "damaged: ["
+
+
+def test_a_hand_written_scenario_is_named_by_its_id(tmp_path: Path) -> None:
+    assert write(scenario(STORY), tmp_path) == tmp_path / "made-up.yaml"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_shipped_file_is_in_its_place_and_in_the_one_form(path: Path) -> None:
+    read = load(path)
+    assert path.read_text(encoding="utf-8") == dump(read)
+    assert path.stem == read.id
+    assert read.id.startswith(f"{read.clause}-")
+    assert read.expected, "a scenario without expectations says nothing"
+
+
+def test_every_clause_that_one_actor_can_exercise_has_a_file() -> None:
+    told = {load(path).clause for path in FILES}
+    sequential = {clause for clause in BUILT if CLAUSES[clause].engine in ("sequential", "table")}
+    assert sequential - told == set()
+    assert told <= set(BUILT)
