@@ -35,8 +35,18 @@ class Editable:
         return self._edit(place, lambda terms: _cut(terms, _index(place, terms, name), (term,)))
 
     def added(self, place: str, term: Any) -> Self:
-        """These rules with one term more, in front. Raises LookupError if there is no such place."""
-        return self._edit(place, lambda terms: (term, *terms))
+        """These rules with one term more, in front.
+
+        Raises:
+            LookupError: there is no such place, or it has a term of this name.
+        """
+
+        def add(terms: tuple[Any, ...]) -> tuple[Any, ...]:
+            if any(term.name == other.name for other in terms):
+                raise LookupError(f"{place} has a {term.name!r} already; replace it")
+            return (term, *terms)
+
+        return self._edit(place, add)
 
     def negated(self, place: str, name: str | Pred) -> Self:
         """These rules with one predicate turned round. Raises LookupError as `without`."""
@@ -63,7 +73,7 @@ class Editable:
         Raises:
             LookupError: there is no such field or entry, or it has this value already.
         """
-        field, _, key = place.partition(".")
+        field, _, key = self._path(place).partition(".")
         old = self._field(field)
         if key:
             entry = _entry(place, old, key)

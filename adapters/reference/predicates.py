@@ -38,11 +38,7 @@ expired_or_own = Pred(
     "expired_or_own",
     "REC-05",
     "worker_id",
-    lambda c, a: or_(
-        c.lease_expires_at.is_(None),
-        c.lease_expires_at <= a.now,
-        func.substr(c.worker_id, 1, func.length(a.prefix)) == a.prefix,
-    ),
+    lambda c, a: or_(lease_expired.sql(c, a), func.substr(c.worker_id, 1, func.length(a.prefix)) == a.prefix),
 )
 
 # What was asked of it, and what it may still do.

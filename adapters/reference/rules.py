@@ -101,8 +101,6 @@ class Rules(Editable):
     called_off: tuple[Pred, ...]
     """Pending jobs that a parent's cancel marked (CLAIM-02)."""
     called_off_again: tuple[Pred, ...]
-    sweep_from: tuple[Pred, ...]
-    """Where the next batch of a walk begins (REC-12)."""
     sweep_order: tuple[Order, ...]
     recover: tuple[Case, ...]
     call_off: tuple[Case, ...]
@@ -216,7 +214,6 @@ CONTRACT = Rules(
     left_behind_again=(p.running, p.expired_or_own, p.same_lease),
     called_off=(p.pending, p.cancel_requested),
     called_off_again=(p.pending, p.cancel_requested),
-    sweep_from=(p.beyond,),
     sweep_order=OLDEST_FIRST,
     recover=(
         Case("cancelled", (p.cancel_requested,), _ends(p.to_cancelled, p.next_generation)),

@@ -155,7 +155,7 @@ class Runtime:
                 row = await first(connection, self.statements.unfenced[write], values)
         await self._end(connection, joined)
         if row is None:
-            return o.Accepted(ACCEPTED_AS[write]) if verb in self.rules.silent else REFUSED
+            return o.Accepted(self.spec.spell(ACCEPTED_AS[write])) if verb in self.rules.silent else REFUSED
         return o.Accepted(row.status, row.due if row.status == PENDING else None)
 
     def _handle(self, command: c.HandleCommand, now: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Select, Table, Update, and_, case, null, o
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from .predicates import beyond
 from .rules import Rules, Shape, Verb, Write
 from .terms import Args, Assign, Case, Columns, Order, Pred
 
@@ -107,7 +108,7 @@ class Statements:
         c = self._table.c
         columns = (c.id, c.created_at, c.status, c.lease_expires_at, c.attempt_count, self._generation())
         found = or_(and_(True, *self._where(expired)), and_(True, *self._where(called_off)))
-        query = select(*columns).where(found, *self._where(self._rules.sweep_from))
+        query = select(*columns).where(found, beyond.sql(self._c, self._a))
         return _statement(query.order_by(*self._order(self._rules.sweep_order)).limit(self._a.scan))
 
     def _generation(self) -> ColumnElement[Any]:

@@ -19,6 +19,7 @@ from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from .database import is_conflict
 from .runtime import Runtime, call, first
 
 BEGINNING: dict[str, Any] = {"after_instant": 0, "after_job": 0}
@@ -32,7 +33,6 @@ class Summary:
     count: int = 0
     hooked: tuple[c.JobId, ...] | None = None
     failed: bool = False
-    committed: bool = False
     dml: int = 0
 
     def outcome(self) -> o.Recovered:
@@ -54,8 +54,10 @@ async def sweep(
     gets the ids that a batch changed, before its commit; if it raises, the batch is rolled back and the walk goes on
     (REC-12), unless it was cancelled.
 
+    A write conflict ends the walk: with what was committed before, or, if that is nothing, by being raised.
+
     Raises:
-        DBAPIError: a database error, before any batch was committed; the transaction is left open.
+        DBAPIError: a database error; the transaction is left open.
     """
     rules, statements = runtime.rules, runtime.statements
     find = statements.find_expired if host is None else statements.find_left_behind
@@ -68,15 +70,13 @@ async def sweep(
         summary.dml += 1
         await first(connection, statements.call_off, values | {"job": 0})
     while True:
-        found = (await connection.execute(find.sql, find.values(values))).all()
-        # Ended here: on SQLite a transaction that began with a read might be unable to write.
-        await connection.commit()
-        if not found:
-            break
         try:
-            raised = await _batch(runtime, connection, values, found, hook, summary)
-        except DBAPIError:
-            if not summary.committed:
+            found = (await connection.execute(find.sql, find.values(values))).all()
+            # Ended here: on SQLite a transaction that began with a read might be unable to write.
+            await connection.commit()
+            raised = await _batch(runtime, connection, values, found, hook, summary) if found else None
+        except DBAPIError as error:
+            if not (summary.rows and is_conflict(error)):
                 raise
             await connection.rollback()
             summary.failed = True
@@ -86,7 +86,7 @@ async def sweep(
         if len(found) < batch:
             break
         values |= {"after_instant": found[-1].created_at, "after_job": found[-1].id}
-    if summary.failed and not summary.committed and hook is not None:
+    if summary.failed and not summary.rows and hook is not None:
         return o.HookRaised(hook.given)
     return summary.outcome()
 
@@ -117,16 +117,14 @@ async def _batch(
         raised = await call(hook, jobs)
     if raised is not None:
         summary.failed = True
-        if isinstance(raised, rules.sweep_undone_by):
-            await connection.rollback()
-            return raised
+        await (connection.rollback() if isinstance(raised, rules.sweep_undone_by) else connection.commit())
+        return raised
     await connection.commit()
-    summary.committed = True
     summary.rows += changed
     summary.count += len(changed) if rules.sweep_counts == "changed" else len(found)
     if hook is not None and changed:
         summary.hooked = (summary.hooked or ()) + jobs
-    return raised
+    return None
 
 
 async def _move(
