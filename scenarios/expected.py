@@ -128,7 +128,12 @@ def relabelled(expected: Expected, label: Callable[[int], int]) -> Expected:
 def jobs_named(expected: Expected) -> tuple[int, ...]:
     """The numbers of the enqueuing steps that an expectation names."""
     steps: list[int] = []
-    relabelled(expected, lambda step: steps.append(step) or step)  # type: ignore[func-returns-value]
+
+    def note(step: int) -> int:
+        steps.append(step)
+        return step
+
+    relabelled(expected, note)
     return tuple(steps)
 
 

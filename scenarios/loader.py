@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
@@ -74,8 +75,9 @@ class _Reader:
 
     def __init__(self, name: str) -> None:
         self.place = self.name = name
-        self.label = 0
+        self.label = self.prefix = 0
         self.all: dict[int, c.Command] = {}
+        self.seen: Mapping[int, c.Command] = {}
         self.expects: list[tuple[int, Any]] = []
         self.spec: QueueSpec
 
@@ -88,6 +90,7 @@ class _Reader:
         file = self.form(FileForm, raw)
         self.header(file)
         steps = self.sequence(file.steps, {})
+        self.prefix = self.label
         prefix = {step.label: step.command for step in steps}
         lanes: tuple[tuple[TraceStep, ...], ...] = ()
         if file.together is not None:
@@ -125,7 +128,7 @@ class _Reader:
                 raise self.fail(f"queue `{file.queue}` is not built in this version; built: {', '.join(QUEUES)}")
             raise self.fail(f"unknown queue `{file.queue}`{_nearest(file.queue, QUEUES)}")
         self.spec = QUEUES[file.queue]
-        known = {point.name for point in entry_points(group="fencepost.adapters")}
+        known = _adapters()
         for adapter in file.adapters or ():
             if adapter not in known and ":" not in adapter:
                 raise self.fail(
@@ -203,9 +206,8 @@ class _Reader:
         return found
 
     def schedule(self, file: FileForm, lanes: tuple[tuple[TraceStep, ...], ...]) -> None:
-        running = sum(bool(lane) for lane in lanes)
-        if lanes and running < 2:
-            raise self.fail("`together` needs at least two lanes with steps; write a lone lane's under `steps`")
+        if lanes and not any(lanes[1:]):
+            raise self.fail("`together` has no step of an actor; write one, or leave `together` out")
         if file.schedule is None:
             return
         if not lanes:
@@ -220,6 +222,10 @@ class _Reader:
 
     def step_expectation(self, label: int, raw: Any) -> Expected:
         self.place = f"{self.name}, step {label}"
+        if label <= self.prefix:
+            self.seen = {step: command for step, command in self.all.items() if step <= label}
+        else:
+            self.seen = self.all  # a lane may get to see a job of any other
         return self.expectation(raw, self.all[label])
 
     def expectation(self, raw: Any, command: c.Command) -> Expected:
@@ -240,8 +246,8 @@ class _Reader:
             kind, tuple((name, _frozen(name, said[name])) for name in KINDS[kind].fields if name in said)
         )
         self.spelled(expected, command)
-        for step in jobs_named(expected) if kind != "atomic" else ():
-            self.referred(step, c.Enqueue, self.all)
+        for step in jobs_named(expected):
+            self.referred(step, c.Enqueue, self.seen)
         return expected
 
     def outcome(self, raw: Any) -> tuple[str, dict[str, Any]]:
@@ -257,7 +263,9 @@ class _Reader:
             raise self.fail(f"unknown outcome `{first}`{_nearest(first, [*KINDS, ANY])}")
         kind, fields = kinds[0], dict(said)
         value, main = fields.pop(kind), KINDS[kinds[0]].main
-        if value == {}:
+        if main in fields:
+            raise self.fail(f"unknown key `{main}`: that is what stands under `{kind}`")
+        if value == {} and not (main and fields):
             return kind, fields
         if main is not None:
             return kind, {main: value, **fields}
@@ -297,6 +305,12 @@ class _Reader:
             message = first["msg"][0].lower() + first["msg"][1:]
             quotes = "; put it in quotes" if first["type"] == "string_type" else ""
             raise self.fail(f"`{where}`: {message}, not {first['input']!r}{quotes}") from None
+
+
+@cache
+def _adapters() -> frozenset[str]:
+    """The names of the installed adapters, none of which is imported."""
+    return frozenset(point.name for point in entry_points(group="fencepost.adapters"))
 
 
 def _frozen(name: str, value: Any) -> Any:

@@ -53,7 +53,14 @@ REFUSED_FILES = {
         steps("{do: enqueue}", "{do: request_cancel, job: 4}"),
         "s, step 4: refers to step 4, which is no earlier",
     ),
-    "lone lane": (file(together="{actors: [[{do: tick}]]}"), "s: `together` needs at least two lanes"),
+    "no actor": (
+        file(together="{clock: [{do: advance, seconds: 1}], actors: [[]]}"),
+        "s: `together` has no step of an actor",
+    ),
+    "job of the future": (
+        steps("{do: claim, worker: 1, expect: {claimed: [{job: 4}]}}", "{do: enqueue}"),
+        "s, step 3: refers to step 4, which is no earlier",
+    ),
     "clock acts": (
         file(together="{clock: [{do: tick}], actors: [[{do: tick}]]}"),
         "s, step 3: the clock's lane only moves the clock",
@@ -116,6 +123,11 @@ REFUSED_STEPS = {
     "impossible outcome": ("{do: complete, handle: 2, expect: done}", "`complete` cannot answer `done`; it answers"),
     "outcome's key": ("{do: tick, expect: {recovered: [], cuont: 0}}", "unknown key `cuont`; did you mean `count`?"),
     "outcome's value": ("{do: tick, expect: {recovered: 1}}", "`recovered`: input should be a valid list, not 1"),
+    "key said twice": (
+        "{do: tick, expect: {recovered: [], rows: []}}",
+        "unknown key `rows`: that is what stands under",
+    ),
+    "only the rest": ("{do: tick, expect: {recovered: {}, count: 1}}", "`recovered`: input should be a valid list"),
     "nothing to say": ("{do: complete, handle: 2, expect: {rejected: late}}", "`rejected` takes a mapping, not 'late'"),
     "other spelling": (
         "{do: acknowledge, handle: 2, expect: {accepted: canceled}}",
