@@ -1,207 +1,50 @@
-"""The interleaved engine's mechanics, on a toy table with toy claimers: what can be found, certified and replayed.
-
-The claimers are raw SQLAlchemy Core, so that nothing here depends on the reference runtime or on a judge.
-"""
+"""The interleaved engine's mechanics: what can be found, certified and replayed with claimers on a toy table."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from fencepost.adapters.reference.server import PostgresSource, acquire
-from fencepost.conformance.interleave.exhaustive import Exhaustive, Prefix
-from fencepost.conformance.interleave.gate import Gate, is_conflict, kind_of, takes_locks
+from fencepost.conformance.interleave.exhaustive import Prefix
+from fencepost.conformance.interleave.gate import kind_of, takes_locks
 from fencepost.conformance.interleave.played import Diverged, Played, Stuck
 from fencepost.conformance.interleave.random_walk import RandomWalk
 from fencepost.conformance.interleave.replay import Replay
-from fencepost.conformance.interleave.scheduler import Strategy, run_schedule
-from sqlalchemy import event, text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import NullPool
-
-FREE = "SELECT id FROM toy WHERE owner IS NULL ORDER BY id LIMIT 1"
-TAKE = "UPDATE toy SET owner = :who WHERE id = :id"
-TAKE_FIRST = f"UPDATE toy SET owner = :who WHERE id = ({FREE}) RETURNING id"
-CONFLICT = "conflict"
-Verb: TypeAlias = "Callable[[Worker], Awaitable[Any]]"
-
-
-class Worker:
-    """One actor: a connection, and the gate on it."""
-
-    def __init__(self, number: int, connection: AsyncConnection) -> None:
-        self.number = number
-        self.connection = connection
-        self.gate = Gate(f"actor {number}")
-        self.gate.attach(connection)
-        self.now: int | None = None
-
-    async def run(self, sql: str, **values: Any) -> Any:
-        """The first column of the first row, or the row count of a statement without rows."""
-        result = await self.connection.execute(text(sql), values)
-        return result.scalar() if result.returns_rows else result.rowcount
-
-    async def commit(self) -> None:
-        await self.connection.commit()
-
-    def command(self, verb: Verb) -> Callable[[int], Coroutine[Any, Any, Any]]:
-        """The verb as the scheduler starts it; a write conflict is an answer."""
-
-        async def started(now: int) -> Any:
-            self.now = now
-            try:
-                return await verb(self)
-            except DBAPIError as error:
-                if not is_conflict(error.orig):
-                    raise
-                await self.connection.rollback()
-                return CONFLICT
-
-        return started
-
-
-async def read(worker: Worker) -> None:
-    await worker.run("SELECT count(*) FROM toy")
-    await worker.commit()
-
-
-async def naive(worker: Worker) -> int | None:
-    """Looks in one transaction and takes in the next: claims what has been claimed meanwhile."""
-    found: int | None = await worker.run(FREE)
-    await worker.commit()
-    if found is not None:
-        await worker.run(TAKE, who=worker.number, id=found)
-        await worker.commit()
-    return found
-
-
-async def sub_select(worker: Worker) -> int | None:
-    """One statement, no row lock: right where writers exclude each other, wrong where they wait for each other."""
-    found: int | None = await worker.run(TAKE_FIRST, who=worker.number)
-    await worker.commit()
-    return found
-
-
-async def skip_locked(worker: Worker) -> int | None:
-    found: int | None = await worker.run(FREE + " FOR UPDATE SKIP LOCKED")
-    if found is not None:
-        await worker.run(TAKE, who=worker.number, id=found)
-    await worker.commit()
-    return found
-
-
-def both_rows(first: int, second: int) -> Verb:
-    """Touches two rows in this order, in one transaction."""
-
-    async def touch(worker: Worker) -> str:
-        await worker.run(TAKE, who=worker.number, id=first)
-        await worker.run(TAKE, who=worker.number, id=second)
-        await worker.commit()
-        return "both"
-
-    return touch
-
-
-class Toy:
-    """The table, its actors, and a clock in ticks."""
-
-    def __init__(self, engine: AsyncEngine, control: AsyncConnection, workers: list[Worker], pids: list[int]) -> None:
-        self.engine = engine
-        self.control = control
-        self.workers = workers
-        self.actors = {pid: worker.gate.actor for pid, worker in zip(pids, workers, strict=False)}
-        self.rows = 1
-        self.time = 0
-
-    async def blocked(self, names: Collection[str]) -> set[str]:
-        pids = [pid for pid, name in self.actors.items() if name in names]
-        ask = text("SELECT pid FROM unnest(CAST(:pids AS int[])) AS pid WHERE pg_blocking_pids(pid) && :pids")
-        found = await self.control.execute(ask, {"pids": pids})
-        waiting = {self.actors[pid] for pid in found.scalars()}
-        await self.control.commit()
-        return waiting
-
-    async def play(self, strategy: Strategy, *lanes: Sequence[Verb], clock: int = 0) -> Played:
-        """Reset, then run lane n on worker n; `clock` advances of 5 ticks may fall in between."""
-        self.time = 0
-        await self.control.execute(text("DELETE FROM toy"))
-        await self.control.execute(text("INSERT INTO toy (id) VALUES (:id)"), [{"id": n + 1} for n in range(self.rows)])
-        await self.control.commit()
-        return await run_schedule(
-            [self.advance] * clock,
-            [
-                (worker.gate, [worker.command(verb) for verb in lane])
-                for worker, lane in zip(self.workers, lanes, strict=False)
-            ],
-            strategy,
-            now=lambda: self.time,
-            blocked=self.blocked if self.actors else None,
-        )
-
-    def advance(self) -> None:
-        self.time += 5
-
-    def search(self, *lanes: Sequence[Verb], clock: int = 0, **options: Any) -> Exhaustive:
-        return Exhaustive(lambda strategy: self.play(strategy, *lanes, clock=clock), **options)
-
-
-@contextlib.asynccontextmanager
-async def toy_on(database: str, place: Path, actors: int = 2) -> AsyncIterator[Toy]:
-    if database == "pg":
-        settings = {"synchronous_commit": "off", "deadlock_timeout": "100ms", "search_path": "interleave_toy"}
-        engine = create_async_engine(
-            acquire(PostgresSource()), poolclass=NullPool, connect_args={"server_settings": settings}
-        )
-    else:
-        engine = create_async_engine(
-            f"sqlite+aiosqlite:///{place / 'toy.db'}",
-            poolclass=NullPool,
-            connect_args={"timeout": 0, "isolation_level": None},
-        )
-        event.listen(engine.sync_engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(engine.dispose)
-        control = await stack.enter_async_context(engine.connect())
-        if database == "pg":
-            await control.execute(text("DROP SCHEMA IF EXISTS interleave_toy CASCADE"))
-            await control.execute(text("CREATE SCHEMA interleave_toy"))
-        else:
-            await control.rollback()
-            await (await control.get_raw_connection()).driver_connection.execute("PRAGMA journal_mode = WAL")  # type: ignore[union-attr]
-        await control.execute(text("CREATE TABLE toy (id INTEGER PRIMARY KEY, owner INTEGER)"))
-        await control.commit()
-        workers, pids = [], []
-        for number in range(1, actors + 1):
-            worker = Worker(number, await stack.enter_async_context(engine.connect()))
-            stack.callback(worker.gate.detach)
-            workers.append(worker)
-            if database == "pg":
-                pids.append(await worker.run("SELECT pg_backend_pid()"))
-                await worker.commit()
-        yield Toy(engine, control, workers, pids)
-
+from interleave_toy import (
+    CONFLICT,
+    TAKE,
+    Toy,
+    Worker,
+    both_rows,
+    for_ever,
+    immediately,
+    naive,
+    one_transaction,
+    read,
+    skip_locked,
+    sub_select,
+    toy_on,
+)  # fmt: skip
 
 Story: TypeAlias = Callable[[Toy], Coroutine[Any, Any, None]]
 Told: TypeAlias = Callable[..., None]
 
 
 @pytest.fixture
-def tell(tmp_path: Path) -> Iterator[Told]:
+def tell(tmp_path: Path) -> Told:
     """Runs a story on a fresh toy."""
 
-    def told(database: str, story: Story, actors: int = 2) -> None:
+    def told(database: str, story: Story, **options: Any) -> None:
         async def whole() -> None:
-            async with toy_on(database, tmp_path, actors) as toy:
+            async with toy_on(database, tmp_path, **options) as toy:
                 await story(toy)
 
         asyncio.run(whole())
 
-    yield told
+    return told
 
 
 everywhere = pytest.mark.parametrize("database", ["sqlite", "pg"])
@@ -390,25 +233,34 @@ def test_a_lane_with_commands_left_has_not_started_the_next_one(tell: Told, data
 
 
 def test_begin_immediate_is_one_token_with_the_statement_after_it(tell: Told) -> None:
-    async def locking(worker: Worker) -> int:
-        driver = worker.connection
-        await driver.rollback()
-        await driver.exec_driver_sql("ROLLBACK")
-        await driver.exec_driver_sql("BEGIN IMMEDIATE")
-        found: int = await worker.run(FREE)
-        await worker.commit()
-        return found
-
     async def story(toy: Toy) -> None:
-        played = await toy.play(Prefix(""), [locking])
-        assert [(s.token, s.kind) for s in played.statements] == [
-            (0, "ROLLBACK"),
-            (1, "BEGIN IMMEDIATE"),
-            (1, "SELECT"),
-            (2, "COMMIT"),
+        search = toy.search([immediately], [immediately])
+        seen = {p.schedule: p async for p in search.schedules()}
+        assert search.exhaustive
+        assert {wins(p) for p in seen.values()} == {1}
+        assert [(s.lane, s.token, s.kind, s.conflict) for s in seen["1211"].statements] == [
+            (1, 0, "BEGIN IMMEDIATE", False),
+            (1, 0, "SELECT", False),
+            (2, 1, "BEGIN IMMEDIATE", True),
+            (2, 1, "ROLLBACK", False),
+            (1, 2, "UPDATE", False),
+            (1, 3, "COMMIT", False),
         ]
 
-    tell("sqlite", story, actors=1)
+    tell("sqlite", story, begins=False)
+
+
+@pytest.mark.parametrize(("database", "double"), [("sqlite", False), ("pg", True)])
+def test_looking_and_taking_in_one_transaction_is_safe_only_under_snapshots(
+    tell: Told, database: str, double: bool
+) -> None:
+    async def story(toy: Toy) -> None:
+        search = toy.search([one_transaction], [one_transaction])
+        seen = [p async for p in search.schedules()]
+        assert search.exhaustive
+        assert any(wins(p) == 2 for p in seen) == double
+
+    tell(database, story)
 
 
 def test_a_seed_is_a_schedule(tell: Told) -> None:
@@ -447,6 +299,50 @@ def test_a_lock_left_by_a_finished_actor_is_told_and_not_waited_for(tell: Told) 
         await toy.workers[0].connection.rollback()
 
     tell("pg", story)
+
+
+def test_a_command_without_an_end_is_told(tell: Told) -> None:
+    async def story(toy: Toy) -> None:
+        with pytest.raises(Stuck, match="no end after"):
+            await toy.play(Prefix(""), [for_ever], [read])
+
+    tell("sqlite", story)
+
+
+@everywhere
+def test_a_run_that_is_cancelled_leaves_no_task_behind(tell: Told, database: str) -> None:
+    async def story(toy: Toy) -> None:
+        class Interrupt(Prefix):
+            def choose(self, enabled: tuple[int, ...], previous: int | None) -> int:
+                if previous == 2:
+                    run.cancel()
+                return super().choose(enabled, previous)
+
+        before = asyncio.all_tasks()
+        run = asyncio.create_task(toy.play(Interrupt("12"), [sub_select], [read]))
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert asyncio.all_tasks() == before
+
+    tell(database, story)
+
+
+@everywhere
+def test_a_gate_on_two_connections_tells_conflicts_on_both_and_lets_go_of_both(tell: Told, database: str) -> None:
+    async def story(toy: Toy) -> None:
+        first, second = toy.workers
+        second.gate.detach()
+        first.gate.attach(second.connection)
+
+        async def on_both(worker: Worker) -> None:
+            await read(first)
+            await read(second)
+
+        assert (await toy.play(Prefix(""), [on_both])).schedule == "1111"
+        first.gate.detach()
+        assert (await toy.play(Prefix(""), [on_both])).schedule == "1"
+
+    tell(database, story)
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,14 @@ import re
 from typing import Any, Protocol
 
 from sqlalchemy import event
-from sqlalchemy.engine import Connection, ExceptionContext
+from sqlalchemy.engine import Connection, Engine, ExceptionContext
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.util import await_only
 
 _WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(\w+)(?:\s+(\w+))?", re.DOTALL)
 _WRITE = re.compile(r"(?<!FOR )(?<!KEY )\b(INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
 _FOR_LOCK = re.compile(r"\bFOR (?:NO KEY )?(?:UPDATE|(?:KEY )?SHARE)\b", re.IGNORECASE)
+_NO_WAIT = re.compile(r"\b(?:SKIP LOCKED|NOWAIT)\b", re.IGNORECASE)
 _LOCKLESS = frozenset({"SELECT", "COMMIT", "ROLLBACK"})
 _LOCKING = frozenset({"IMMEDIATE", "EXCLUSIVE"})
 _CONFLICT_STATES = frozenset({"40001", "40P01"})
@@ -66,8 +67,14 @@ def kind_of(sql: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def takes_locks(sql: str) -> bool:
-    """Whether a statement may lock rows, and so wait for another's lock or make another wait; a reader does neither."""
+    """Whether a statement may lock rows and so make another wait."""
     return kind_of(sql) not in _LOCKLESS or _FOR_LOCK.search(sql) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def may_wait(sql: str) -> bool:
+    """Whether a statement is likely to wait where another holds row locks; a hint, never an answer."""
+    return takes_locks(sql) and _NO_WAIT.search(sql) is None
 
 
 def is_conflict(error: BaseException | None) -> bool:
@@ -88,6 +95,7 @@ class Gate:
         self.actor = actor
         self._watcher: Watcher | None = None
         self._connections: list[Connection] = []
+        self._engines: list[Engine] = []
         self._fuse = False
         self._failed = False
 
@@ -98,15 +106,19 @@ class Gate:
         self._connections.append(target)
         for name, listener in self._listeners():
             event.listen(target, name, listener)
-        event.listen(target.engine, "handle_error", self._on_error)
+        if target.engine not in self._engines:
+            self._engines.append(target.engine)
+            event.listen(target.engine, "handle_error", self._on_error)
 
     def detach(self) -> None:
         """Stop listening on every connection."""
         for target in self._connections:
             for name, listener in self._listeners():
                 event.remove(target, name, listener)
-            event.remove(target.engine, "handle_error", self._on_error)
+        for engine in self._engines:
+            event.remove(engine, "handle_error", self._on_error)
         self._connections.clear()
+        self._engines.clear()
 
     def arm(self, watcher: Watcher) -> None:
         """From now on every statement asks this watcher first."""

@@ -14,11 +14,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from .gate import Gate, takes_locks
+from .gate import Gate, may_wait, takes_locks
 from .played import CLOCK, Diverged, Played, Ran, Statement, Stuck
 
-Command: TypeAlias = Callable[[int], Coroutine[Any, Any, Any]]
-"""Makes the coroutine that runs a command, started at this instant of the clock."""
+Start: TypeAlias = Callable[[int], Coroutine[Any, Any, Any]]
+"""Starts a command at this instant of the clock: makes the coroutine that runs it and returns its outcome."""
 Move: TypeAlias = Callable[[], Any]
 """Moves the clock, at once."""
 Blocked: TypeAlias = Callable[[Collection[str]], Awaitable[Collection[str]]]
@@ -54,7 +54,7 @@ class Strategy(Protocol):
 
 async def run_schedule(
     clock: Sequence[Move],
-    lanes: Sequence[tuple[Gate, Sequence[Command]]],
+    lanes: Sequence[tuple[Gate, Sequence[Start]]],
     strategy: Strategy,
     *,
     now: Callable[[], int],
@@ -94,7 +94,7 @@ class _Lane:
         "waiter",
     )
 
-    def __init__(self, run: _Run, digit: int, gate: Gate, commands: Sequence[Command]) -> None:
+    def __init__(self, run: _Run, digit: int, gate: Gate, commands: Sequence[Start]) -> None:
         self.run = run
         self.digit = digit
         self.gate = gate
@@ -141,7 +141,7 @@ class _Lane:
             self.holds = False
         elif takes_locks(sql):
             self.holds = True
-            if "SKIP LOCKED" not in sql and any(lane.holds for lane in run.lanes if lane is not self):
+            if may_wait(sql) and any(lane.holds for lane in run.lanes if lane is not self):
                 run.expect_wait()
 
     def executed(self, rowcount: int | None) -> None:
@@ -202,7 +202,7 @@ class _Run:
     def __init__(
         self,
         clock: Sequence[Move],
-        lanes: Sequence[tuple[Gate, Sequence[Command]]],
+        lanes: Sequence[tuple[Gate, Sequence[Start]]],
         strategy: Strategy,
         now: Callable[[], int],
         blocked: Blocked | None,
@@ -251,7 +251,7 @@ class _Run:
 
     def settle(self) -> None:
         """Make the next choice if every lane has come to rest."""
-        if self.over or self.flying:
+        if self.flying or self.end.done():
             return
         self._cancel_timer()
         try:
@@ -261,7 +261,7 @@ class _Run:
 
     def fail(self, error: Exception) -> None:
         """End the run with this error; commands that have started run on ungated."""
-        if not self.over:
+        if not self.end.done():
             self.over = True
             self.end.set_exception(error)
             for lane in self.lanes:
