@@ -140,8 +140,10 @@ class Rules(Editable):
     sweep_values: Literal["row", "first"] = "row"
     """Back-off and generation come from the row itself, or from its batch's first one (REC-09)."""
     sweep_counts: Literal["changed", "read"] = "changed"
+    """The summary counts rows whose change was committed, or every row that was read (REC-10)."""
     sweep_hook: Literal["before_commit", "after_commit"] = "before_commit"
     sweep_hook_gets: Literal["changed", "read"] = "changed"
+    """Which of a batch's ids the hook is given (REC-08)."""
     sweep_undone_by: type[BaseException] = BaseException
     sweep_after_failure: Literal["next", "stop"] = "next"
     """Whether a batch whose hook raised lets the walk go on (REC-12)."""

@@ -101,6 +101,8 @@ async def _batch(
 ) -> BaseException | None:
     """One batch in one transaction; what its hook raised."""
     rules = runtime.rules
+    if rules.sweep_counts == "read":
+        summary.count += len(found)
     changed: list[o.RecoveredRow] = []
     for row in found:
         moved = await _move(runtime, connection, values, row, row if rules.sweep_values == "row" else found[0])
@@ -121,7 +123,8 @@ async def _batch(
         return raised
     await connection.commit()
     summary.rows += changed
-    summary.count += len(changed) if rules.sweep_counts == "changed" else len(found)
+    if rules.sweep_counts == "changed":
+        summary.count += len(changed)
     if hook is not None and changed:
         summary.hooked = (summary.hooked or ()) + jobs
     return None
