@@ -20,7 +20,7 @@ OLD_SPELLINGS = {
 """Spellings that some queue has used for a terminal status (R§3), by the standard one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class QueueSpec:
     """What one lease queue declares (R§2, R§5): vocabulary, fence, lease, retry and limits."""
 

@@ -1,0 +1,171 @@
+"""What a right queue may answer: the generative side of the contract, written apart from the judge.
+
+`outcomes` lists every legal outcome of a command that nothing overlaps, with canonical tokens and due instants, the
+most usual one first. Explore tests the law that `step` accepts exactly these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import commands as c
+from . import outcomes as o
+from .errors import WHAT, classify
+from .queues import CANCELLED, FAILED, PENDING, RUNNING, SUCCEEDED
+from .step import step
+from .whole import due_for_sweep, eligible
+from .world import Context, Record, Step, World
+
+
+def outcomes(world: World, command: c.Command, context: Context) -> Iterator[o.Outcome]:
+    """All legal outcomes of a bound command asked at `context.now`, if nothing overlaps it."""
+    now = context.now
+    match command:
+        case c.Enqueue():
+            yield o.Enqueued(len(world.jobs) + 1, 0 if world.spec.fence == "generation" else None)
+        case c.Claim():
+            yield from _claims(world, command, now)
+        case c.Checkpoint(handle=c.Handle() as handle):
+            if _current(world, handle, now):
+                yield o.Checkpointed(world.jobs[handle.job - 1].cancel is not None)  # type: ignore[operator]
+            else:
+                yield from (o.REJECTED, o.Checkpointed(False), o.Checkpointed(True))
+        case c.HandleCommand(handle=c.Handle() as handle):
+            yield from _writes(world, command, handle, now)
+        case c.RequestCancel(job=int() as job):
+            status = world.jobs[job - 1].status
+            if status == PENDING:
+                yield o.CancelAnswer("recorded" if command.by_parent else "cancelled")
+            else:
+                yield o.CancelAnswer("recorded" if status == RUNNING else "terminal")
+        case c.Recover() | c.Tick() | c.StartUp():
+            yield from _sweeps(world, command, now)
+        case c.Probe():
+            yield o.Probed(0, 0)
+        case c.Configure():
+            kept = command.heartbeat > 0 and command.lease >= 3 * command.heartbeat
+            yield o.Accepted("configured") if kept else o.REJECTED
+        case c.Classify():
+            yield o.Classified(classify(command.code))
+        case c.Atomically():
+            yield from (o.Atomic(each) for each in _inside(world, command.commands, context))
+        case c.Advance() | c.Crash():
+            yield o.DONE
+        case _:
+            raise TypeError(f"{type(command).__name__} is not bound, or has no outcomes")
+
+
+def possible(world: World, command: c.Command, context: Context) -> frozenset[World]:
+    """The worlds in which an `Unknown` outcome may have left the queue: no effect, or that of any legal outcome."""
+    blind = Context(context.now, context.overlapped, None)
+    after = [step(world, command, outcome, blind) for outcome in outcomes(world, command, context)]
+    return frozenset({world, *(each.world for each in after if isinstance(each, Step))})
+
+
+def backoff(record: Record) -> int:
+    """A canonical back-off in seconds, doubling with each attempt."""
+    return (record.spec.backoff_seconds or 0) * 2 ** max(record.attempts - 1, 0)
+
+
+def _current(world: World, handle: c.Handle, now: int) -> bool:
+    record = world.jobs[handle.job - 1]  # type: ignore[operator]
+    same = record.owner == handle.worker and record.token == handle.token
+    return record.status == RUNNING and same and record.expires is not None and record.expires > now
+
+
+def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
+    ready = eligible(world, now)[: min(command.limit, command.max_claims)]
+    if not ready:
+        yield o.Claimed()
+        return
+    if command.hook is not None and command.hook.kind in ("raise", "cancel"):
+        yield o.HookRaised(tuple(ready))
+        return
+    for count in range(len(ready), 0, -1):
+        taken = ready[:count]
+        handles = tuple(c.Handle(n, command.worker, _next_token(world.jobs[n - 1])) for n in taken)
+        yield o.Claimed(handles, tuple(taken) if command.hook is not None else None)
+
+
+def _next_token(record: Record) -> c.Token:
+    return record.token + 1 if type(record.token) is int else None  # type: ignore[no-any-return]
+
+
+def _writes(world: World, command: c.HandleCommand, handle: c.Handle, now: int) -> Iterator[o.Outcome]:
+    record = world.jobs[handle.job - 1]  # type: ignore[operator]
+    spell = record.spec.spell
+    if not _current(world, handle, now):
+        yield o.REJECTED
+        return
+    cancel = record.cancel is not None
+    match command:
+        case c.Renew():
+            yield o.Accepted(RUNNING)
+        case c.Complete():
+            if cancel:
+                yield from (o.REJECTED, o.Accepted(spell(CANCELLED)))
+            else:
+                yield o.Accepted(SUCCEEDED)
+        case c.Release():
+            yield o.Accepted(spell(CANCELLED) if cancel else PENDING)
+        case c.Acknowledge():
+            yield o.Accepted(spell(CANCELLED)) if cancel else o.REJECTED
+        case c.Fail():
+            yield _failure(record, command, now)
+
+
+def _failure(record: Record, fail: c.Fail, now: int) -> o.Outcome:
+    family = classify(fail.code)
+    if family is None or WHAT.get(family) != fail.what:
+        return o.REJECTED
+    if record.cancel is not None or family == "CANCEL":
+        return o.Accepted(record.spec.spell(CANCELLED))
+    retry = family == "LEASE" or fail.code in record.spec.retryable_codes
+    if retry and record.attempts < record.max_attempts:
+        return o.Accepted(PENDING, now + backoff(record) if record.spec.backs_off else None)
+    return o.Accepted(FAILED)
+
+
+def _sweeps(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
+    must = due_for_sweep(world, command, now)
+    hook = command.hook if isinstance(command, c.Recover) else None
+    if not must or hook is None:
+        yield _swept(world, must, False, None, now)
+        return
+    if hook.kind in ("raise", "cancel"):
+        yield o.HookRaised(tuple(must))
+        return
+    moved = must
+    if isinstance(command, c.Recover) and hook.kind == "poison" and hook.job in must:
+        at = must.index(hook.job) // command.batch * command.batch
+        moved = must[:at] + must[at + command.batch :]
+        if not moved:
+            yield o.HookRaised(tuple(must))
+            return
+    yield _swept(world, moved, moved != must, tuple(moved), now)
+
+
+def _swept(world: World, moved: list[int], failed: bool, hooked: tuple[int, ...] | None, now: int) -> o.Recovered:
+    rows = tuple(_row(n, world.jobs[n - 1], now) for n in moved)
+    return o.Recovered(rows, len(rows), hooked, failed, None if moved or failed else 0)
+
+
+def _row(n: int, record: Record, now: int) -> o.RecoveredRow:
+    if record.cancel is not None:
+        return o.RecoveredRow(n, record.spec.spell(CANCELLED))
+    if record.attempts < record.max_attempts:
+        return o.RecoveredRow(n, PENDING, now + backoff(record) if record.spec.backs_off else None)
+    return o.RecoveredRow(n, FAILED)
+
+
+def _inside(world: World, commands: tuple[c.Command, ...], context: Context) -> Iterator[tuple[o.Outcome, ...]]:
+    """Every sequence of legal outcomes of commands that run one after another."""
+    if not commands:
+        yield ()
+        return
+    blind = Context(context.now, context.overlapped, None)
+    for first in outcomes(world, commands[0], blind):
+        after = step(world, commands[0], first, blind)
+        if isinstance(after, Step):
+            for rest in _inside(after.world, commands[1:], context):
+                yield (first, *rest)

@@ -1,0 +1,339 @@
+"""`step`: the one judge of every engine. A fold of `step_part` over a command's parts, then what only the whole shows.
+
+What only the whole shows is completeness (a claim that left a due job, a sweep that left an expired one), which binds
+only where nothing overlapped, and the rows seen after the step.
+"""
+
+from __future__ import annotations
+
+from . import commands as c
+from . import outcomes as o
+from .errors import classify
+from .judge import Part, step_part
+from .queues import PENDING, RUNNING
+from .view import (
+    blame,
+    blame_rejected,
+    checks_of_view,
+    claim_fault_in_row,
+    error_fault,
+    mismatch,
+    stray,
+)
+from .whole import whole_claim, whole_sweep
+from .world import AS_EXPECTED, Check, Checks, Context, Record, Step, Violation, World
+
+SETUP = "SETUP"
+"""The clause name of a violation that is no clause's: the adapter did not do what the harness needs."""
+
+SWEEPS = (c.Recover, c.Tick, c.StartUp)
+
+
+def parts(command: c.Command, outcome: o.Outcome) -> tuple[Part, ...]:
+    """A command as a bag of parts, one per job it touched, each of which takes effect on its own inside the call."""
+    kind = type(outcome)
+    if kind is o.Conflict or kind is o.HookRaised or kind is o.Unknown:
+        return ()
+    if isinstance(command, c.HandleCommand):
+        return (Part(command.handle.job, command, outcome),)  # type: ignore[union-attr, arg-type]
+    if type(command) is c.RequestCancel:
+        return (Part(command.job, command, outcome),)  # type: ignore[arg-type]
+    if isinstance(outcome, o.Claimed):
+        return tuple(Part(handle.job, command, handle) for handle in outcome.handles)  # type: ignore[arg-type]
+    if isinstance(outcome, o.Recovered):
+        return tuple(Part(row.job, command, row) for row in outcome.rows)  # type: ignore[arg-type]
+    if isinstance(outcome, o.Atomic) and isinstance(command, c.Atomically) and command.end == "commit":
+        inner = zip(command.commands, outcome.outcomes, strict=True)
+        return tuple(part for each, answer in inner for part in parts(each, answer))
+    return ()
+
+
+def step(world: World, command: c.Command, outcome: o.Outcome, context: Context) -> Step | Violation:
+    """Judge what was observed of one command.
+
+    `context.now` is the asker's clock in ticks; `context.view` the rows seen after the step in enqueue order, or None
+    where nobody looked. Returns the world after it with the checks made, or the clause that it broke.
+    """
+    kind = type(command)
+    if kind is c.Advance:
+        return _advance(world, command, context)  # type: ignore[arg-type]
+    if kind is c.Enqueue:
+        return _enqueue(world, command, outcome, context)  # type: ignore[arg-type]
+    if kind is c.Atomically:
+        return _atomically(world, command, outcome, context)  # type: ignore[arg-type]
+    fault = _wrong_kind(world, command, outcome, context)
+    if fault is not None:
+        return fault
+    pieces = parts(command, outcome)
+    if not pieces:
+        plain = _judge_plain(world, command, outcome)
+        if isinstance(plain, Violation):
+            return plain
+        jobs, checks = world.jobs, plain
+    elif len(pieces) == 1:
+        judged = _one(world, pieces[0], context)
+        if isinstance(judged, Violation):
+            return judged
+        jobs, checks = judged
+    else:
+        folded = _fold(world, pieces, context)
+        if isinstance(folded, Violation):
+            return folded
+        jobs, checks = folded
+    if kind is c.Claim:
+        whole = whole_claim(world, command, outcome, context)  # type: ignore[arg-type]
+    elif kind in SWEEPS:
+        whole = whole_sweep(world, command, outcome, context)
+    else:
+        whole = ()
+    if isinstance(whole, Violation):
+        return whole
+    return _seen(world, jobs, checks + whole, command, outcome, pieces, context)
+
+
+def _one(world: World, part: Part, context: Context) -> tuple[tuple[Record, ...], Checks] | Violation:
+    if not 1 <= part.job <= len(world.jobs):
+        return Violation(SETUP, "unknown job", f"the outcome names job {part.job}, which was never enqueued")
+    at = part.job - 1
+    judged = step_part(world.jobs[at], part, context.now)
+    if isinstance(judged, Violation):
+        return _refine(judged, world, part, context)
+    return (*world.jobs[:at], judged[0], *world.jobs[at + 1 :]), judged[1]
+
+
+def _fold(world: World, pieces: tuple[Part, ...], context: Context) -> tuple[tuple[Record, ...], Checks] | Violation:
+    checks: Checks = ()
+    for part in pieces:
+        judged = _one(world, part, context)
+        if isinstance(judged, Violation):
+            return judged
+        world = world._replace(jobs=judged[0])
+        checks += judged[1]
+    return world.jobs, checks
+
+
+def _refine(violation: Violation, world: World, part: Part, context: Context) -> Violation:
+    """Accepted with the row unchanged is FENCE-06, whatever else forbade it."""
+    if (
+        type(part.answer) is o.Accepted
+        and isinstance(part.command, c.HandleCommand)
+        and violation.why.startswith("must be rejected")
+        and context.view is not None
+        and world.rows is not None
+        and len(context.view) == len(world.rows)
+        and context.view[part.job - 1] == world.rows[part.job - 1]
+    ):
+        verb = part.command.verb
+        return Violation("FENCE-06", f"{verb}: refused, reported as accepted", violation.why + "; the row is unchanged")
+    return violation
+
+
+_KINDS: dict[type, tuple[type, ...]] = {
+    c.Claim: (o.Claimed, o.HookRaised),
+    c.Renew: (o.Accepted, o.Rejected),
+    c.Complete: (o.Accepted, o.Rejected),
+    c.Fail: (o.Accepted, o.Rejected),
+    c.Release: (o.Accepted, o.Rejected),
+    c.Acknowledge: (o.Accepted, o.Rejected),
+    c.Checkpoint: (o.Checkpointed, o.Rejected),
+    c.RequestCancel: (o.CancelAnswer,),
+    c.Recover: (o.Recovered, o.HookRaised),
+    c.Tick: (o.Recovered,),
+    c.StartUp: (o.Recovered,),
+    c.Probe: (o.Probed,),
+    c.Configure: (o.Accepted, o.Rejected),
+    c.Classify: (o.Classified,),
+    c.Crash: (o.Done,),
+}
+"""The kinds of outcome that each command can have, beside Conflict and Unknown."""
+
+
+def _wrong_kind(world: World, command: c.Command, outcome: o.Outcome, context: Context) -> Violation | None:
+    """A conflict that nobody can have caused, or an outcome that this command cannot have."""
+    kind = type(outcome)
+    if kind in _KINDS[type(command)] or kind is o.Unknown:
+        return None
+    if kind is o.Conflict:
+        if context.overlapped:
+            return None
+        return Violation("CLAIM-09", "conflict with nobody", "nothing overlapped, so a lock was left behind")
+    return Violation(SETUP, "outcome of another kind", f"{command.verb} cannot answer {kind.__name__}")
+
+
+_CONFIGURED = {
+    flag: Check("LEASE-01", f"configure: {'kept' if flag else 'broken'} ratio", True) for flag in (True, False)
+}
+_PROBED = {
+    "won": (Check("CLAIM-09", "probe: after a claim", True),),
+    "empty": (Check("CLAIM-09", "probe: after an empty claim", True),),
+    "raised": (Check("CLAIM-09", "probe: after a hook raised", True),),
+    "": (),
+}
+
+
+def _judge_plain(world: World, command: c.Command, outcome: o.Outcome) -> Checks | Violation:
+    """Judge a command that touches no job: a probe, a configuration, a classification."""
+    if isinstance(outcome, o.Probed):
+        if outcome.transactions or outcome.locks:
+            reason = _PROBED[world.claim][0].reason if world.claim else "probe: idle"
+            left = f"{outcome.transactions} transactions and {outcome.locks} locks stay behind"
+            return Violation("CLAIM-09", reason, left)
+        return _PROBED[world.claim]
+    if isinstance(command, c.Configure):
+        kept = command.heartbeat > 0 and command.lease >= 3 * command.heartbeat
+        check = _CONFIGURED[kept]
+        if (type(outcome) is o.Accepted) == kept:
+            return (check,)
+        ratio = f"lease {command.lease} s, heartbeat {command.heartbeat} s"
+        return Violation(check.clause, check.reason, f"{ratio} must be {'taken' if kept else 'refused'}")
+    if isinstance(command, c.Classify) and isinstance(outcome, o.Classified):
+        family = classify(command.code)
+        if outcome.family == family:
+            return _CLASSIFIED
+        why = f"{command.code} belongs to {family or 'no family'}, not {outcome.family or 'none'}"
+        return Violation("ERR-01", _CLASSIFIED[0].reason, why)
+    return ()
+
+
+_CLASSIFIED = (Check("ERR-01", "classify: family", True),)
+
+
+def _advance(world: World, command: c.Advance, context: Context) -> Step | Violation:
+    if world.rows is not None and context.view is not None and world.rows != context.view:
+        return Violation(SETUP, "rows changed with the clock", "no command ran, yet a row changed")
+    return Step(World(world.spec, world.now + command.seconds, world.jobs, world.rows), ())
+
+
+def _enqueue(world: World, command: c.Enqueue, outcome: o.Outcome, context: Context) -> Step | Violation:
+    if not isinstance(outcome, o.Enqueued):
+        return Violation(SETUP, "outcome of another kind", f"enqueue cannot answer {type(outcome).__name__}")
+    if outcome.job != len(world.jobs) + 1:
+        return Violation(SETUP, "job id used twice", f"the new job's id is that of job {outcome.job}")
+    due = context.now + command.due_in if command.due_in else None
+    record = Record(world.spec, PENDING, 0, outcome.token, None, 0, 0, command.max_attempts, due, None, ())
+    if context.view is AS_EXPECTED:
+        return Step(World(world.spec, world.now, (*world.jobs, record), None), ())
+    if context.view is not None:
+        old = world.rows or ()
+        if len(context.view) != len(old) + 1 or context.view[:-1] != old:
+            return Violation(SETUP, "enqueue", "an enqueue adds one row and changes no other")
+        wrong = mismatch(record, context.view[-1])
+        if wrong is not None:
+            why = f"the new row's {wrong.field} is {wrong.found}, asked for {wrong.expected}"
+            return Violation(SETUP, "enqueue", why)
+    return Step(World(world.spec, world.now, (*world.jobs, record), context.view), ())
+
+
+def _atomically(world: World, command: c.Atomically, outcome: o.Outcome, context: Context) -> Step | Violation:
+    """Inside, each command is judged after the one before; a rollback then leaves the world as it was."""
+    if isinstance(outcome, o.Conflict) and context.overlapped:
+        return Step(world, ())
+    if not isinstance(outcome, o.Atomic) or len(outcome.outcomes) != len(command.commands):
+        return Violation(SETUP, "outcome of another kind", "atomically answers one outcome per command")
+    inner = world
+    checks: Checks = ()
+    blind = Context(context.now, context.overlapped, None)
+    for each, answer in zip(command.commands, outcome.outcomes, strict=True):
+        judged = step(inner._replace(rows=None), each, answer, blind)
+        if isinstance(judged, Violation):
+            return judged
+        inner, checks = judged.world, checks + judged.checks
+    if command.end == "commit":
+        # Of several writes to one job the one that took effect, and so decided its row, comes last.
+        effective = sorted(parts(command, outcome), key=lambda part: type(part.answer) is not o.Rejected)
+        return _seen(world, inner.jobs, checks, command, outcome, tuple(effective), context)
+    if context.view is AS_EXPECTED:
+        return Step(World(world.spec, world.now, world.jobs, None), checks)
+    if context.view is not None and world.rows is not None and context.view != world.rows:
+        first = command.commands[0]
+        clause = "CANCEL-01" if type(first) is c.RequestCancel else "FENCE-01"
+        return Violation(
+            clause, f"{first.verb}: kept after the caller's {command.end}", "the caller's end undoes all of it"
+        )
+    return Step(World(world.spec, world.now, world.jobs, context.view), checks)
+
+
+def _seen(
+    world: World,
+    jobs: tuple[Record, ...],
+    checks: Checks,
+    command: c.Command,
+    outcome: o.Outcome,
+    pieces: tuple[Part, ...],
+    context: Context,
+) -> Step | Violation:
+    """Compare the rows seen after the step with what each job must look like, and close the step."""
+    claim = ""
+    if type(command) is c.Claim:
+        claim = "raised" if type(outcome) is o.HookRaised else "won" if pieces else "empty"
+    view = context.view
+    if view is None:
+        return Step(World(world.spec, world.now, jobs, None, claim), checks)
+    if view is AS_EXPECTED:
+        return Step(World(world.spec, world.now, jobs, None, claim), checks + _as_expected(world, jobs, pieces))
+    if len(view) != len(jobs):
+        return Violation(SETUP, "rows lost or added", f"{len(jobs)} jobs were enqueued, {len(view)} rows are there")
+    rows = world.rows
+    # A job that a step neither touched nor changed shows the very same row: the common case costs one comparison.
+    if rows == view and not pieces:
+        return Step(World(world.spec, world.now, jobs, view, claim), checks)
+    touched = {part.job: part for part in pieces}
+    invariants: Checks = ()
+    for at, record in enumerate(jobs):
+        part = touched.get(at + 1)
+        before = world.jobs[at]
+        if part is not None and record is not before:
+            wrong = mismatch(record, view[at])
+            if wrong is not None:
+                others = tuple(jobs[other - 1] for other in touched if other != at + 1)
+                return blame(part, before, record, wrong, view[at], others)
+            fault = None
+            if type(part.command) is c.Claim:
+                fault = claim_fault_in_row(view[at], context.now)
+            elif record.status != PENDING and record.status != RUNNING:
+                fault = error_fault(part, record, view[at])
+            if fault is not None:
+                return fault
+            checks += checks_of_view(part.command, record)
+        elif rows is not None and rows[at] != view[at]:
+            if part is not None:
+                return blame_rejected(part, before, context.now)
+            return stray(command, outcome, before, rows[at], view[at], context.now)
+        elif part is not None:
+            invariants += _rejected(part)
+        else:
+            invariants += _untouched(before)
+    return Step(World(world.spec, world.now, jobs, view, claim), checks + invariants)
+
+
+def _as_expected(world: World, jobs: tuple[Record, ...], pieces: tuple[Part, ...]) -> Checks:
+    """What a look at the rows of a right queue would have tested."""
+    touched = {part.job: part for part in pieces}
+    checks: Checks = ()
+    for at, record in enumerate(jobs):
+        part = touched.get(at + 1)
+        if part is None:
+            checks += _untouched(world.jobs[at])
+        else:
+            checks += _rejected(part) if record is world.jobs[at] else checks_of_view(part.command, record)
+    return checks
+
+
+_HONEST = {kind: (Check("FENCE-06", f"{kind.verb}: a rejection says so", True),) for kind in c.HANDLE_COMMANDS}
+_INV_6 = (Check("INV-6", "a row with a cancel request stays unclaimed", True),)
+_INV_7 = (Check("INV-7", "a terminal row stays unclaimed", True),)
+
+
+def _rejected(part: Part) -> Checks:
+    """A rejection that left the row alone: had it been answered "accepted", FENCE-06 would have been broken."""
+    if type(part.answer) is o.Rejected and type(part.command) is not c.Checkpoint:
+        return _HONEST[type(part.command)]  # type: ignore[index]
+    return ()
+
+
+def _untouched(before: Record) -> Checks:
+    if before.status == RUNNING:
+        return ()
+    if before.status == PENDING:
+        return () if before.cancel is None else _INV_6
+    return _INV_7

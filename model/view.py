@@ -1,0 +1,212 @@
+"""How a job must look from outside, and which clause a row that looks otherwise breaks.
+
+Compares rows with records field by field. Where the contract is silent a field is not looked at; a row that the
+command had no business with must equal what was seen before, whatever its fields.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import commands as c
+from . import outcomes as o
+from .errors import classify
+from .judge import Part, standing
+from .outcomes import Row
+from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING
+from .world import Check, Checks, Record, Violation
+
+
+class Mismatch(NamedTuple):
+    """The first field in which a row is not as it must be."""
+
+    field: str
+    expected: object
+    found: object
+
+
+def mismatch(record: Record, row: Row) -> Mismatch | None:
+    """The first field of the row that differs from what the record demands, or None."""
+    spec = record.spec
+    status = record.status
+    if row.status != (spec.cancelled if status == CANCELLED else status):
+        return Mismatch("status", spec.spell(status), row.status)
+    if row.expires != record.expires:
+        return Mismatch("expires", record.expires, row.expires)
+    if row.attempts != record.attempts:
+        return Mismatch("attempts", record.attempts, row.attempts)
+    if row.max_attempts != record.max_attempts:
+        return Mismatch("max_attempts", record.max_attempts, row.max_attempts)
+    if row.cancel != record.cancel:
+        return Mismatch("cancel", record.cancel, row.cancel)
+    if status == RUNNING:
+        if row.owner != c.WORKER_NAMES[record.owner]:
+            return Mismatch("owner", c.WORKER_NAMES[record.owner], row.owner)
+        if spec.has_token and row.token != record.token:
+            return Mismatch("token", record.token, row.token)
+        if row.heartbeat is not None and record.expires is not None and row.heartbeat != record.expires - record.lease:
+            return Mismatch("heartbeat", record.expires - record.lease, row.heartbeat)
+        if row.finished is not None:
+            return Mismatch("finished", None, row.finished)
+    elif status == PENDING:
+        if row.owner is not None:
+            return Mismatch("owner", None, row.owner)
+        if spec.has_token and row.token != record.token:
+            return Mismatch("token", record.token, row.token)
+        if row.due != record.due:
+            return Mismatch("due", record.due, row.due)
+        if row.finished is not None:
+            return Mismatch("finished", None, row.finished)
+    elif row.finished is None:
+        return Mismatch("finished", "an instant", None)
+    return None
+
+
+_BY_VERB: dict[type, dict[str, str]] = {
+    c.Claim: {"": "CLAIM-05", "attempts": "ATT-01", "max_attempts": "ATT-01"},
+    c.Renew: {"": "LEASE-03", "attempts": "ATT-01"},
+    c.Complete: {"": "TERM-03", "attempts": "ATT-01"},
+    c.Fail: {"": "TERM-03", "attempts": "ATT-01"},
+    c.Release: {"": "REL-01"},
+    c.Acknowledge: {"": "TERM-03", "status": "CANCEL-04"},
+    c.RequestCancel: {"": "CANCEL-01"},
+    c.Recover: {"": "REC-01", "attempts": "REC-03", "max_attempts": "REC-03"},
+    c.Tick: {"": "REC-01", "attempts": "REC-03", "max_attempts": "REC-03"},
+    c.StartUp: {"": "REC-01", "attempts": "REC-03", "max_attempts": "REC-03"},
+}
+"""Which clause a wrong field breaks after this command, where no finer rule of `blame` applies."""
+
+
+def blame(
+    part: Part, before: Record, after: Record, wrong: Mismatch, row: Row, others: tuple[Record, ...]
+) -> Violation:
+    """The clause that a wrong row breaks after an accepted part. `others` are the records of rows moved beside it."""
+    kind = type(part.command)
+    clause = _BY_VERB[kind].get(wrong.field, _BY_VERB[kind][""])
+    verb = part.command.verb
+    reason = f"{verb}: row {wrong.field}"
+    if wrong.field == "status" and isinstance(wrong.found, str):
+        if OLD_SPELLINGS.get(wrong.found) == after.status and wrong.found not in after.spec.terminal:
+            clause, reason = "TERM-04", f"writes {after.status}"
+        elif wrong.found not in after.spec.terminal and wrong.found not in (PENDING, RUNNING):
+            clause, reason = "TERM-01", f"writes {after.status}"
+        elif row.status == before.spec.spell(before.status) and isinstance(part.command, c.HandleCommand):
+            clause, reason = "FENCE-06", f"{verb}: accepted, row unchanged"
+    elif kind is c.Fail and after.status == PENDING:
+        clause = "ATT-01" if wrong.field == "attempts" else "ATT-02"
+    elif kind is c.RequestCancel:
+        clause = _cancel_clause(before, wrong.field)
+    elif kind in (c.Recover, c.Tick, c.StartUp):
+        if wrong.field in ("token", "due") and any(_same(wrong, record) for record in others):
+            clause = "REC-09"
+        elif wrong.field == "finished" and after.status not in (PENDING, RUNNING):
+            clause = "TERM-03"
+    elif kind is c.Renew and row.expires == before.expires and wrong.field == "expires":
+        clause = "LEASE-03"
+    return Violation(clause, reason, f"{wrong.field} expected {wrong.expected}, found {wrong.found}")
+
+
+def _same(wrong: Mismatch, record: Record) -> bool:
+    """Whether the wrong value is what another row of the same sweep should have got (REC-09)."""
+    return wrong.found == (record.token if wrong.field == "token" else record.due)
+
+
+def _cancel_clause(before: Record, field: str) -> str:
+    if before.status == PENDING:
+        return "CANCEL-01"
+    return "CANCEL-03" if field == "cancel" and before.cancel is not None else "CANCEL-02"
+
+
+def blame_rejected(part: Part, before: Record, now: int) -> Violation:
+    """The clause that a rejected write breaks if the row changed all the same: that of its row in the naming table."""
+    command = part.command
+    verb = command.verb
+    if isinstance(command, c.HandleCommand) and isinstance(command.handle, c.Handle):
+        at = standing(before, command.handle, now)
+        clause = at.renew if type(command) is c.Renew else at.write
+        return Violation(clause, f"{verb}: {at.name}", "answered as a rejection, yet the row changed")
+    return Violation("CANCEL-03", "cancel: terminal", "answered as too late, yet the row changed")
+
+
+def error_fault(part: Part, after: Record, row: Row) -> Violation | None:
+    """A wrong error code in a row that has just ended (TERM-03, ERR-03, REC-01)."""
+    status = after.status
+    if status == FAILED:
+        family = None if row.error is None else classify(row.error)
+        if type(part.command) is c.Fail:
+            if row.error is None or family is None:
+                return Violation(
+                    "TERM-03", "fail: row error", f"failed needs a code of a known family, found {row.error}"
+                )
+            if family != classify(part.command.code):
+                why = f"{part.command.code} happened, {row.error} ({family}) is recorded"
+                return Violation("ERR-03", "fail: recorded family", why)
+        elif family not in ("LEASE", "LIMIT"):
+            return Violation("REC-01", "sweep: recorded family", f"needs a LEASE or LIMIT code, found {row.error}")
+    elif status not in (PENDING, RUNNING, CANCELLED) and row.error is not None:
+        return Violation(
+            "TERM-03", f"{part.command.verb}: row error", f"succeeded has no error code, found {row.error}"
+        )
+    return None
+
+
+def claim_fault_in_row(row: Row, now: int) -> Violation | None:
+    """A field that a claim must set or clear beside those that every running row has (CLAIM-05)."""
+    for field, found, expected in (
+        ("started", row.started, now),
+        ("heartbeat", row.heartbeat, now),
+        ("error", row.error, None),
+    ):
+        if found != expected:
+            return Violation("CLAIM-05", f"claim: row {field}", f"{field} expected {expected}, found {found}")
+    return None
+
+
+def stray(command: c.Command, outcome: o.Outcome, before: Record, old: Row, new: Row, now: int) -> Violation:
+    """The clause that a change of a row breaks which the command did not report."""
+    kind = type(command)
+    if type(outcome) is o.HookRaised or (type(outcome) is o.Recovered and outcome.failed):
+        verb, clause = ("claim", "CLAIM-12") if kind is c.Claim else ("sweep", "REC-08")
+        return Violation(clause, f"{verb}: hook raised, rolled back", "the hook raised, yet the row changed")
+    spec = before.spec
+    if new.status == RUNNING and old.status != RUNNING:
+        if kind is c.Claim:
+            return Violation("CLAIM-07", "claim: running but not returned", "the row runs, and nobody holds its handle")
+        if old.status != PENDING:
+            return Violation("INV-7", "a terminal row runs again", f"after {command.verb}")
+        if old.cancel is not None:
+            return Violation("INV-6", "a row with a cancel request runs", f"after {command.verb}")
+    if old.status in spec.terminal:
+        return Violation("TERM-02", f"{command.verb}: terminal row", "a terminal row never changes again")
+    if kind in (c.Recover, c.Tick, c.StartUp):
+        if before.status == RUNNING and before.expires is not None and before.expires > now:
+            clause = "REC-05" if kind is c.StartUp else "REC-02"
+            return Violation(clause, "sweep: valid lease untouched", "the lease is valid, yet the row changed")
+        return Violation("REC-10", "sweep: summary", "the row changed, the summary does not say so")
+    if kind is c.RequestCancel:
+        return Violation("CANCEL-02", "cancel: another job's row", "the cancel was of another job")
+    return Violation("FENCE-02", f"{command.verb}: another job's row", "the write was to another job")
+
+
+_AFTER: dict[tuple[type, str], Checks] = {}
+
+
+def checks_of_view(command: c.Command, after: Record) -> Checks:
+    """What the look at the row of an accepted part has tested (all with teeth: a differing row breaks this clause)."""
+    key = (type(command), after.status)
+    known = _AFTER.get(key)
+    if known is None:
+        known = _AFTER[key] = tuple(Check(clause, f"{command.verb}: row", True) for clause in _view_clauses(*key))
+    return known
+
+
+def _view_clauses(kind: type, status: str) -> tuple[str, ...]:
+    if kind is c.Claim:
+        return ("CLAIM-05",)
+    if kind is c.Renew or kind is c.Checkpoint:
+        return ()
+    if kind in (c.Recover, c.Tick, c.StartUp):
+        return ("REC-01", "REC-03", "REC-10") + (() if status == PENDING else ("TERM-01", "TERM-03", "TERM-04"))
+    if kind is c.RequestCancel:
+        return ("TERM-01", "TERM-03", "TERM-04") if status == CANCELLED else ()
+    return ("ATT-01", "FENCE-06") if status == PENDING else ("TERM-01", "TERM-03", "TERM-04", "FENCE-06")

@@ -1,0 +1,234 @@
+"""What only a whole claim or a whole sweep shows: bounds, order, completeness, hooks, counts.
+
+Completeness binds only an operation that nothing overlapped (contract.md, "Overlap and clocks").
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from . import commands as c
+from . import outcomes as o
+from .judge import (
+    claim_fault,
+    differs_by_own_lease,
+    recover_target,
+)
+from .queues import PENDING, RUNNING
+from .world import Check, Checks, Context, Record, Violation, World, claimable, expired, sweepable
+
+Whole: TypeAlias = "Checks | Violation"
+
+_LIMIT = Check("CLAIM-07", "claim: limit", True)
+_MAX = Check("CLAIM-07", "claim: max_claims", True)
+_ORDER = Check("CLAIM-08", "claim: oldest first", True)
+_HEAD = Check("CLAIM-14", "claim: past an excluded head", True)
+_ROLLED_BACK = Check("CLAIM-12", "claim: hook raised, rolled back", True)
+_HOOKED = Check("CLAIM-12", "claim: hook given the claimed jobs", True)
+_RETURNED = Check("CLAIM-07", "claim: running but not returned", True)
+
+
+def eligible(world: World, now: int) -> list[int]:
+    """The ordinals of the jobs that a claim may take at `now`, oldest first."""
+    return [n for n, record in enumerate(world.jobs, 1) if claimable(record, now)]
+
+
+def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Context) -> Whole:
+    """Bounds always; order, starvation and what was passed over only where nothing overlapped."""
+    now = context.now
+    if isinstance(outcome, o.HookRaised):
+        return _hook_of_claim_raised(world, command, now)
+    if not isinstance(outcome, o.Claimed):
+        return ()
+    claimed = [handle.job for handle in outcome.handles]
+    count = len(claimed)
+    if count > command.limit:
+        return Violation(_LIMIT.clause, _LIMIT.reason, f"{count} claimed, at most {command.limit} were to be scanned")
+    if count > command.max_claims:
+        return Violation(_MAX.clause, _MAX.reason, f"{count} claimed, at most {command.max_claims} were asked for")
+    if any(handle.worker != command.worker for handle in outcome.handles):
+        return Violation("CLAIM-05", "claim: row owner", "a handle names another worker than the claimer")
+    checks: list[Check] = []
+    if command.hook is not None and count:
+        if command.hook.kind in ("raise", "cancel"):
+            return Violation(_ROLLED_BACK.clause, _ROLLED_BACK.reason, "the hook raised, yet the claim went through")
+        if outcome.hooked is None or sorted(outcome.hooked) != sorted(claimed):
+            why = f"the hook was given {outcome.hooked}, claimed were {claimed}"
+            return Violation(_HOOKED.clause, _HOOKED.reason, why)
+        checks.append(_HOOKED)
+    if context.overlapped:
+        return tuple(checks)
+    ready = eligible(world, now)
+    if claimed != ready[:count] and sorted(claimed) != ready[:count]:
+        return Violation(_ORDER.clause, _ORDER.reason, f"due, oldest first: {ready}; claimed: {claimed}")
+    if not count and ready:
+        return _starved(world, ready[0], now)
+    bound = min(command.limit, command.max_claims)
+    if len(ready) > bound:
+        checks.append(_ORDER)
+        if count == bound:
+            # With one more claimed the smaller bound would have been broken, and only that one if they differ.
+            if command.max_claims < command.limit:
+                checks.append(_MAX)
+            elif command.limit < command.max_claims:
+                checks.append(_LIMIT)
+            checks.append(_RETURNED)
+    checks += _passed_over(world, ready, bound, count, now)
+    if count:
+        heads = sum(1 for record in world.jobs[: ready[0] - 1] if record.status == PENDING)
+        if heads >= command.limit:
+            checks.append(_HEAD)
+    return tuple(checks)
+
+
+def _starved(world: World, first: int, now: int) -> Violation:
+    heads = [n for n, record in enumerate(world.jobs[: first - 1], 1) if record.status == PENDING]
+    if heads:
+        return Violation(
+            _HEAD.clause, _HEAD.reason, f"job {first} is due and was not claimed; job {heads[0]} stands before it"
+        )
+    return Violation(_ORDER.clause, _ORDER.reason, f"job {first} is due and was not claimed")
+
+
+def _passed_over(world: World, ready: list[int], bound: int, count: int, now: int) -> list[Check]:
+    """The jobs that the claim would have taken had just one predicate been missing (CLAIM-01, 02, 03)."""
+    if count < min(bound, len(ready)):
+        return []
+    found: list[Check] = []
+    older = 0
+    for record in world.jobs:
+        if claimable(record, now):
+            older += 1
+            if older >= bound:
+                break
+            continue
+        fault = claim_fault(record, now)
+        if fault is not None and fault not in found and _only_fault(record, now):
+            found.append(fault)
+    return found
+
+
+def _only_fault(record: Record, now: int) -> bool:
+    """Whether just one predicate keeps this job from being claimed."""
+    faults = (record.status != PENDING) + (record.cancel is not None) + (record.due is not None and record.due > now)
+    return faults == 1
+
+
+def _hook_of_claim_raised(world: World, command: c.Claim, now: int) -> Whole:
+    if command.hook is None or command.hook.kind == "ok":
+        return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", "the hook did not raise")
+    return (_ROLLED_BACK,) if eligible(world, now) else ()
+
+
+_NOTHING = Check("REC-06", "sweep: nothing found, nothing written", True)
+_COUNT = Check("REC-10", "sweep: count", True)
+_GIVEN = Check("REC-08", "sweep: hook given the changed jobs", True)
+_SWEEP_ROLLED_BACK = Check("REC-08", "sweep: hook raised, rolled back", True)
+_PAST = Check("REC-12", "sweep: past a failed batch", True)
+_LOOP = Check("REC-04", "tick: recovers", True)
+_UNTOUCHED = Check("REC-02", "sweep: valid lease untouched", True)
+_RECORDED = Check("LEASE-07", "sweep: expiry as recorded", True)
+_FOREIGN = Check("REC-05", "start-up: foreign prefix untouched", True)
+_OWN = Check("REC-05", "start-up: own prefix recovered", True)
+_PER_ROW = Check("REC-09", "sweep: generation per row", True)
+
+
+def due_for_sweep(world: World, command: c.Command, now: int) -> list[int]:
+    """The ordinals of the jobs that this sweep must move, oldest first."""
+    own = command.host if type(command) is c.StartUp else None
+    return [
+        n
+        for n, record in enumerate(world.jobs, 1)
+        if sweepable(record, now) or (own is not None and record.status == RUNNING and c.host_of(record.owner) == own)
+    ]
+
+
+def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: Context) -> Whole:
+    """Hooks and counts always; what was left, and what was written for nothing, only where nothing overlapped."""
+    now = context.now
+    hook = command.hook if type(command) is c.Recover else None
+    must = due_for_sweep(world, command, now)
+    if isinstance(outcome, o.HookRaised):
+        if hook is None or hook.kind == "ok":
+            return Violation("REC-08", "sweep: hook raised by itself", "the hook did not raise")
+        return _after_failed_batch(world, command, must, must) if must and not context.overlapped else ()
+    if not isinstance(outcome, o.Recovered):
+        return ()
+    moved = [row.job for row in outcome.rows]
+    if outcome.count != len(moved):
+        return Violation(_COUNT.clause, _COUNT.reason, f"the summary counts {outcome.count}, {len(moved)} rows moved")
+    checks: list[Check] = []
+    if hook is not None and moved:
+        if hook.kind in ("raise", "cancel"):
+            return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, "the hook raised, yet rows moved")
+        if sorted(outcome.hooked or ()) != sorted(moved):
+            return Violation(_GIVEN.clause, _GIVEN.reason, f"the hook was given {outcome.hooked}, changed were {moved}")
+        checks.append(_GIVEN)
+    if context.overlapped:
+        return tuple(checks)
+    left = [n for n in must if n not in moved]
+    if hook is not None and hook.kind == "poison" and hook.job in must:
+        failed = _after_failed_batch(world, command, must, left)
+        return failed if isinstance(failed, Violation) else (*checks, *failed)
+    if left:
+        return _left(world, command, left[0], now)
+    if not must:
+        if outcome.dml:
+            return Violation(_NOTHING.clause, _NOTHING.reason, f"{outcome.dml} data-changing statements, nothing to do")
+        if outcome.dml == 0:
+            checks.append(_NOTHING)
+    elif type(command) is c.Tick:
+        checks.append(_LOOP)
+    if len({world.jobs[n - 1].token for n in must if world.jobs[n - 1].status == RUNNING}) > 1:
+        checks.append(_PER_ROW)
+    checks += _spared(world, command, must, now)
+    return tuple(checks)
+
+
+def _spared(world: World, command: c.Command, must: list[int], now: int) -> list[Check]:
+    """What the sweep rightly left alone."""
+    found: list[Check] = []
+    for n, record in enumerate(world.jobs, 1):
+        if record.status != RUNNING or n in must:
+            continue
+        check = _RECORDED if differs_by_own_lease(record, now) else _UNTOUCHED
+        if type(command) is c.StartUp and check is _UNTOUCHED:
+            check = _FOREIGN
+        if check not in found:
+            found.append(check)
+    return found
+
+
+def _left(world: World, command: c.Command, job: int, now: int) -> Violation:
+    """The clause that a job left behind breaks."""
+    record = world.jobs[job - 1]
+    if type(command) is c.Tick:
+        check = _LOOP
+    elif record.status == RUNNING and not expired(record, now):
+        check = _OWN
+    elif differs_by_own_lease(record, now):
+        check = _RECORDED
+    else:
+        check = recover_target(record)[1]
+    return Violation(check.clause, check.reason, f"job {job} was left {record.status}")
+
+
+def _after_failed_batch(world: World, command: c.Command, must: list[int], left: list[int]) -> Whole:
+    """A hook raised: its batch is rolled back whole, rows outside it move all the same (REC-08, REC-12).
+
+    A sweep whose every batch failed, or that was cancelled, leaves everything.
+    """
+    hook = command.hook if type(command) is c.Recover else None
+    if hook is None or type(command) is not c.Recover:
+        return ()
+    if hook.kind != "poison":
+        return (_SWEEP_ROLLED_BACK,)
+    if hook.job not in must:
+        return Violation("REC-08", "sweep: hook raised by itself", "the hook raises only for a job that was not swept")
+    if hook.job not in left:
+        why = f"the hook raised for job {hook.job}, yet it moved"
+        return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, why)
+    if len(left) > command.batch:
+        why = f"jobs {left} were left; only the failed batch of at most {command.batch} may be"
+        return Violation(_PAST.clause, _PAST.reason, why)
+    return (_SWEEP_ROLLED_BACK, _PAST) if len(must) > command.batch else (_SWEEP_ROLLED_BACK,)
