@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from . import commands as c
+from .errors import EXAMPLES
 from .queues import PENDING, RUNNING
 from .world import World
 
@@ -40,6 +41,12 @@ FAILURES: tuple[tuple[c.What, str], ...] = (
     ("content", "AI_RUN_PROCESS_STOPPED"),
 )
 """(what happened, code) of the failures that are tried: each family, an unlisted INFRA code, and each refusal."""
+
+
+RATIOS: tuple[tuple[int, int], ...] = tuple(
+    (3 * heartbeat + offset, heartbeat) for heartbeat in (1, 5, 15, 30, 60, 320) for offset in (-1, 0, 1)
+) + ((30, 30), (300, 30), (45, 15), (30, 300), (30, 0))
+"""The complete table of (lease, heartbeat) in seconds that LEASE-01 is checked with: both sides of each boundary."""
 
 
 def building(world: World, bounds: Bounds) -> Iterator[c.Command]:
@@ -89,6 +96,9 @@ def last(world: World, bounds: Bounds) -> Iterator[c.Command]:
     yield c.StartUp(0)
     yield c.StartUp(1)
     yield c.Probe()
+    if not world.jobs:
+        yield from (c.Configure(*ratio) for ratio in RATIOS)
+        yield from (c.Classify(code) for code, _ in EXAMPLES)
     yield from (c.Recover(10, hook) for hook in hooks)
     yield c.Recover(1)
     for job in range(1, len(world.jobs) + 1):

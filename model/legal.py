@@ -88,7 +88,7 @@ def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
 
 
 def _next_token(record: Record) -> c.Token:
-    return record.token + 1 if type(record.token) is int else None  # type: ignore[no-any-return]
+    return record.token + 1 if type(record.token) is int else None
 
 
 def _writes(world: World, command: c.HandleCommand, handle: c.Handle, now: int) -> Iterator[o.Outcome]:
