@@ -125,7 +125,7 @@ def spelling(record: Record, standard: str, stored: str, check: Check, why: str)
             "TERM-04", f"writes {standard}", f"the queue spells it {spec.spell(standard)!r}, not {stored!r}"
         )
     if stored not in spec.terminal and stored not in (PENDING, RUNNING):
-        return Violation("TERM-01", f"writes {standard}", f"{stored!r} is no status of this queue")
+        return Violation("TERM-01", check.reason, f"{stored!r} is no status of this queue")
     return Violation(check.clause, check.reason, f"{why} {spec.spell(standard)!r}, got {stored!r}")
 
 

@@ -124,7 +124,7 @@ def _refine(violation: Violation, world: World, part: Part, context: Context) ->
         and context.view[part.job - 1] == world.rows[part.job - 1]
     ):
         verb = part.command.verb
-        return Violation("FENCE-06", f"{verb}: refused, reported as accepted", violation.why + "; the row is unchanged")
+        return Violation("FENCE-06", f"{verb}: a rejection says so", violation.why + "; the row is unchanged")
     return violation
 
 

@@ -17,6 +17,11 @@ from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING
 from .world import Check, Checks, Record, Violation
 
 
+def verb_of(command: c.Command) -> str:
+    """The word that reasons use: the three kinds of sweep are one."""
+    return "sweep" if isinstance(command, (c.Recover, c.Tick, c.StartUp)) else command.verb
+
+
 class Mismatch(NamedTuple):
     """The first field in which a row is not as it must be."""
 
@@ -83,15 +88,15 @@ def blame(
     """The clause that a wrong row breaks after an accepted part. `others` are the records of rows moved beside it."""
     kind = type(part.command)
     clause = _BY_VERB[kind].get(wrong.field, _BY_VERB[kind][""])
-    verb = part.command.verb
-    reason = f"{verb}: row {wrong.field}"
+    verb = verb_of(part.command)
+    reason = f"{verb}: row"
     if wrong.field == "status" and isinstance(wrong.found, str):
         if OLD_SPELLINGS.get(wrong.found) == after.status and wrong.found not in after.spec.terminal:
-            clause, reason = "TERM-04", f"writes {after.status}"
+            clause = "TERM-04"
         elif wrong.found not in after.spec.terminal and wrong.found not in (PENDING, RUNNING):
-            clause, reason = "TERM-01", f"writes {after.status}"
+            clause = "TERM-01"
         elif row.status == before.spec.spell(before.status) and isinstance(part.command, c.HandleCommand):
-            clause, reason = "FENCE-06", f"{verb}: accepted, row unchanged"
+            clause = "FENCE-06"
     elif kind is c.Fail and after.status == PENDING:
         clause = "ATT-01" if wrong.field == "attempts" else "ATT-02"
     elif kind is c.RequestCancel:
@@ -101,8 +106,6 @@ def blame(
             clause = "REC-09"
         elif wrong.field == "finished" and after.status not in (PENDING, RUNNING):
             clause = "TERM-03"
-    elif kind is c.Renew and row.expires == before.expires and wrong.field == "expires":
-        clause = "LEASE-03"
     return Violation(clause, reason, f"{wrong.field} expected {wrong.expected}, found {wrong.found}")
 
 
@@ -135,18 +138,14 @@ def error_fault(part: Part, after: Record, row: Row) -> Violation | None:
         family = None if row.error is None else classify(row.error)
         if type(part.command) is c.Fail:
             if row.error is None or family is None:
-                return Violation(
-                    "TERM-03", "fail: row error", f"failed needs a code of a known family, found {row.error}"
-                )
+                return Violation("TERM-03", "fail: row", f"failed needs a code of a known family, found {row.error}")
             if family != classify(part.command.code):
                 why = f"{part.command.code} happened, {row.error} ({family}) is recorded"
-                return Violation("ERR-03", "fail: recorded family", why)
+                return Violation("ERR-03", "fail: row", why)
         elif family not in ("LEASE", "LIMIT"):
-            return Violation("REC-01", "sweep: recorded family", f"needs a LEASE or LIMIT code, found {row.error}")
+            return Violation("REC-01", "sweep: row", f"needs a LEASE or LIMIT code, found {row.error}")
     elif status not in (PENDING, RUNNING, CANCELLED) and row.error is not None:
-        return Violation(
-            "TERM-03", f"{part.command.verb}: row error", f"succeeded has no error code, found {row.error}"
-        )
+        return Violation("TERM-03", f"{verb_of(part.command)}: row", f"succeeded has no error code, found {row.error}")
     return None
 
 
@@ -158,7 +157,7 @@ def claim_fault_in_row(row: Row, now: int) -> Violation | None:
         ("error", row.error, None),
     ):
         if found != expected:
-            return Violation("CLAIM-05", f"claim: row {field}", f"{field} expected {expected}, found {found}")
+            return Violation("CLAIM-05", "claim: row", f"{field} expected {expected}, found {found}")
     return None
 
 
@@ -196,17 +195,23 @@ def checks_of_view(command: c.Command, after: Record) -> Checks:
     key = (type(command), after.status)
     known = _AFTER.get(key)
     if known is None:
-        known = _AFTER[key] = tuple(Check(clause, f"{command.verb}: row", True) for clause in _view_clauses(*key))
+        known = _AFTER[key] = tuple(Check(clause, f"{verb_of(command)}: row", True) for clause in _view_clauses(*key))
     return known
 
 
 def _view_clauses(kind: type, status: str) -> tuple[str, ...]:
     if kind is c.Claim:
         return ("CLAIM-05",)
-    if kind is c.Renew or kind is c.Checkpoint:
+    if kind is c.Renew:
+        return ("LEASE-03",)
+    if kind is c.Checkpoint:
         return ()
     if kind in (c.Recover, c.Tick, c.StartUp):
         return ("REC-01", "REC-03", "REC-10") + (() if status == PENDING else ("TERM-01", "TERM-03", "TERM-04"))
     if kind is c.RequestCancel:
-        return ("TERM-01", "TERM-03", "TERM-04") if status == CANCELLED else ()
-    return ("ATT-01", "FENCE-06") if status == PENDING else ("TERM-01", "TERM-03", "TERM-04", "FENCE-06")
+        return ("CANCEL-01", "TERM-01", "TERM-03", "TERM-04") if status == CANCELLED else ("CANCEL-02",)
+    if kind is c.Release:
+        return ("REL-01",) if status == PENDING else ("TERM-01", "TERM-03", "TERM-04", "FENCE-06")
+    if kind is c.Fail and status == FAILED:
+        return ("TERM-01", "TERM-03", "TERM-04", "FENCE-06", "ERR-03")
+    return ("ATT-01", "ATT-02", "FENCE-06") if status == PENDING else ("TERM-01", "TERM-03", "TERM-04", "FENCE-06")

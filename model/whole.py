@@ -47,7 +47,7 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
     if count > command.max_claims:
         return Violation(_MAX.clause, _MAX.reason, f"{count} claimed, at most {command.max_claims} were asked for")
     if any(handle.worker != command.worker for handle in outcome.handles):
-        return Violation("CLAIM-05", "claim: row owner", "a handle names another worker than the claimer")
+        return Violation("CLAIM-05", "claim: row", "a handle names another worker than the claimer")
     checks: list[Check] = []
     if command.hook is not None and count:
         if command.hook.kind in ("raise", "cancel"):
