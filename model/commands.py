@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, TypeAlias
 
-from .values import Value, value
+from .values import Value, field_values, value
 
 JobId: TypeAlias = "int | str"
 Token: TypeAlias = "int | str | None"
@@ -107,6 +107,10 @@ class HandleCommand(Command):
 
     __slots__ = ()
     handle: Handle | HandleRef
+
+    def with_handle(self, handle: Handle | HandleRef) -> HandleCommand:
+        """The same command with another handle."""
+        return type(self)(handle, *field_values(self)[1:])  # type: ignore[call-arg]
 
 
 @value

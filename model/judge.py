@@ -121,9 +121,7 @@ def spelling(record: Record, standard: str, stored: str, check: Check, why: str)
     if stored == spec.spell(standard):
         return None
     if stored not in spec.terminal and OLD_SPELLINGS.get(stored) == standard:
-        return Violation(
-            "TERM-04", f"writes {standard}", f"the queue spells it {spec.spell(standard)!r}, not {stored!r}"
-        )
+        return Violation("TERM-04", check.reason, f"the queue spells it {spec.spell(standard)!r}, not {stored!r}")
     if stored not in spec.terminal and stored not in (PENDING, RUNNING):
         return Violation("TERM-01", check.reason, f"{stored!r} is no status of this queue")
     return Violation(check.clause, check.reason, f"{why} {spec.spell(standard)!r}, got {stored!r}")

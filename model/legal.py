@@ -64,7 +64,7 @@ def possible(world: World, command: c.Command, context: Context) -> frozenset[Wo
 
 def backoff(record: Record) -> int:
     """A canonical back-off in seconds, doubling with each attempt."""
-    return (record.spec.backoff_seconds or 0) * 2 ** max(record.attempts - 1, 0)
+    return (record.spec.backoff_seconds or 0) << max(record.attempts - 1, 0)
 
 
 def _current(world: World, handle: c.Handle, now: int) -> bool:
@@ -88,7 +88,7 @@ def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
 
 
 def _next_token(record: Record) -> c.Token:
-    return record.token + 1 if type(record.token) is int else None
+    return record.token + 1 if isinstance(record.token, int) else None
 
 
 def _writes(world: World, command: c.HandleCommand, handle: c.Handle, now: int) -> Iterator[o.Outcome]:

@@ -44,7 +44,7 @@ class Binding:
             Dangling: a reference names nothing, or an instant is not ahead.
         """
         if isinstance(command, c.HandleCommand):
-            return _with(command, handle=self._handle(command.handle))
+            return command.with_handle(self._handle(command.handle))
         if isinstance(command, c.RequestCancel):
             return c.RequestCancel(self._job(command.job), command.by_parent)
         if isinstance(command, c.Recover):
@@ -83,14 +83,6 @@ class Binding:
         return c.Advance(instant + command.offset - world.now)
 
 
-def _with(command: c.HandleCommand, handle: c.Handle | c.HandleRef) -> c.HandleCommand:
-    if isinstance(command, c.Renew):
-        return c.Renew(handle, command.lease)
-    if isinstance(command, c.Fail):
-        return c.Fail(handle, command.what, command.code)
-    return type(command)(handle)  # type: ignore[call-arg]
-
-
 class Naming:
     """The reverse of a binding: which step made a job or a handle."""
 
@@ -112,7 +104,7 @@ class Naming:
         """The command with jobs and handles named by their steps, and clock moves by the instant they reach."""
         if isinstance(command, c.HandleCommand):
             assert isinstance(command.handle, c.Handle)
-            return _with(command, self.handles[command.handle])
+            return command.with_handle(self.handles[command.handle])
         if isinstance(command, c.RequestCancel):
             return c.RequestCancel(self.jobs[command.job], command.by_parent)  # type: ignore[index]
         if isinstance(command, c.Recover):

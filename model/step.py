@@ -239,8 +239,8 @@ def _atomically(world: World, command: c.Atomically, outcome: o.Outcome, context
             return judged
         inner, checks = judged.world, checks + judged.checks
     if command.end == "commit":
-        # Of several writes to one job the one that took effect, and so decided its row, comes last.
-        effective = sorted(parts(command, outcome), key=lambda part: type(part.answer) is not o.Rejected)
+        # Of several commands to one job the one that took effect last, and so decided its row, comes last.
+        effective = sorted(parts(command, outcome), key=_took_effect)
         return _seen(world, inner.jobs, checks, command, outcome, tuple(effective), context)
     if context.view is AS_EXPECTED:
         return Step(World(world.spec, world.now, world.jobs, None), checks)
@@ -251,6 +251,11 @@ def _atomically(world: World, command: c.Atomically, outcome: o.Outcome, context
             clause, f"{first.verb}: kept after the caller's {command.end}", "the caller's end undoes all of it"
         )
     return Step(World(world.spec, world.now, world.jobs, context.view), checks)
+
+
+def _took_effect(part: Part) -> bool:
+    answer = part.answer
+    return type(answer) is o.Accepted or (type(answer) is o.CancelAnswer and answer.answer != "terminal")
 
 
 def _seen(

@@ -142,7 +142,7 @@ def error_fault(part: Part, after: Record, row: Row) -> Violation | None:
             if family != classify(part.command.code):
                 why = f"{part.command.code} happened, {row.error} ({family}) is recorded"
                 return Violation("ERR-03", "fail: row", why)
-        elif family not in ("LEASE", "LIMIT"):
+        elif verb_of(part.command) == "sweep" and family not in ("LEASE", "LIMIT"):
             return Violation("REC-01", "sweep: row", f"needs a LEASE or LIMIT code, found {row.error}")
     elif status not in (PENDING, RUNNING, CANCELLED) and row.error is not None:
         return Violation("TERM-03", f"{verb_of(part.command)}: row", f"succeeded has no error code, found {row.error}")

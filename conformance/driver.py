@@ -1,0 +1,198 @@
+"""Drives one adapter through commands and has `step` judge each: outcome, rows and invariants, after every step.
+
+The driver is the only place that translates between an adapter's own ids and the model's ordinals. It knows adapters
+by their contract alone, and has no opinion about what is legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from fencepost.adapters.contract import Adapter, AdapterError
+from fencepost.model import commands as c
+from fencepost.model import outcomes as o
+from fencepost.model.paths import Binding, Dangling, Naming
+from fencepost.model.queues import QueueSpec
+from fencepost.model.step import SETUP, step
+from fencepost.model.trace import Trace, TraceStep
+from fencepost.model.world import Check, Context, Step, Violation, World
+
+Chooser = Callable[[World, int], c.Command]
+"""Turns a number into a command that this world offers."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One trace as it went: what was asked and answered, what was tested, and the violation that ended it, if any.
+
+    `done` are the bound commands with their outcomes in the model's terms; `labels` the trace's own labels for them.
+    """
+
+    spec: QueueSpec
+    done: list[tuple[c.Command, o.Outcome]] = field(default_factory=list)
+    labels: list[int] = field(default_factory=list)
+    violation: Violation | None = None
+    world: World | None = None
+
+    def trace(self) -> Trace:
+        """What was done, as a symbolic trace with the observed outcomes. Labels count 1, 2, 3 …"""
+        naming, world = Naming(), World(self.spec)
+        steps = []
+        for label, (command, outcome) in enumerate(self.done, 1):
+            steps.append(TraceStep(label, naming.name(command, world), outcome))
+            naming.note(label, outcome)
+            after = step(world, command, outcome, Context(world.now))
+            if isinstance(after, Step):
+                world = after.world
+        return Trace(tuple(steps))
+
+
+class Driver:
+    """One adapter with one queue open, driven from an empty queue again and again."""
+
+    def __init__(self, adapter: Adapter, spec: QueueSpec) -> None:
+        self.adapter = adapter
+        self.spec = spec
+        self.tally: dict[Check, int] = {}
+        """How often each check was made, since the driver was made."""
+        self.steps = 0
+        self._actors = [adapter.actor(worker).perform for worker in range(9)]
+        self._ids: list[c.JobId] = []
+        self._ordinals: dict[c.JobId, int] = {}
+        self._same = True
+
+    async def reset(self) -> World:
+        """Empty the queue; returns the empty world."""
+        await self.adapter.reset()
+        self._ids.clear()
+        self._ordinals.clear()
+        self._same = True
+        return World(self.spec, 0, (), ())
+
+    async def play(self, trace: Trace) -> Run:
+        """Run a symbolic trace until its end or its first violation; a step with a dangling reference is skipped."""
+        world = await self.reset()
+        run, binding = Run(self.spec), Binding()
+        for each in trace.steps:
+            try:
+                command = binding.bind(each.command, world)
+            except Dangling:
+                continue
+            run.labels.append(each.label)
+            after = await self._judged(run, world, command)
+            if after is None:
+                break
+            world = after
+            binding.note(each.label, run.done[-1][1])
+        run.world = world
+        return run
+
+    async def draw(self, choose: Chooser, numbers: Iterable[int]) -> Run:
+        """Run what `choose` makes of each number in the world that the queue has come to."""
+        world = await self.reset()
+        run = Run(self.spec)
+        for number in numbers:
+            after = await self._judged(run, world, choose(world, number))
+            if after is None:
+                break
+            world = after
+        run.world = world
+        return run
+
+    async def _judged(self, run: Run, world: World, command: c.Command) -> World | None:
+        """Do one command and judge it; None, with the violation noted, if it broke a clause.
+
+        Raises:
+            AdapterError: the adapter did not do what the harness needs.
+        """
+        outcome, view = await self.ask(command, world.now, world)
+        run.done.append((command, outcome))
+        self.steps += 1
+        after = step(world, command, outcome, Context(world.now, False, view))
+        if isinstance(after, Violation):
+            if after.clause == SETUP:
+                raise AdapterError(f"{self.adapter.name}: {command.verb}: {after.reason}: {after.why}")
+            run.violation = after
+            return None
+        tally = self.tally
+        for check in after.checks:
+            tally[check] = tally.get(check, 0) + 1
+        return after.world
+
+    async def ask(self, command: c.Command, now: int, world: World) -> tuple[o.Outcome, o.View]:
+        """Have the right actor serve a bound command at `now`; returns its outcome and the rows after it."""
+        kind = type(command)
+        if kind is c.Advance:
+            return o.DONE, world.rows or ()
+        native = command if self._same else self.native(command)
+        outcome = self.translate(await self._actors[worker_of(command)](native, now))
+        return outcome, await self.look()
+
+    async def look(self) -> o.View:
+        """The rows, in enqueue order."""
+        rows = await self.adapter.snapshot()
+        ids = self._ids
+        if len(rows) != len(ids):
+            raise AdapterError(f"{self.adapter.name}: {len(ids)} jobs were enqueued, the snapshot has {len(rows)}")
+        try:
+            return tuple([rows[job] for job in ids])
+        except KeyError as missing:
+            raise AdapterError(f"{self.adapter.name}: the snapshot lacks job {missing}") from None
+
+    def native(self, command: c.Command) -> c.Command:
+        """The command with the adapter's own job ids."""
+        if isinstance(command, c.HandleCommand):
+            handle = command.handle
+            assert isinstance(handle, c.Handle)
+            own = c.Handle(self._ids[handle.job - 1], handle.worker, handle.token)  # type: ignore[operator]
+            return command.with_handle(own)
+        if isinstance(command, c.RequestCancel):
+            return c.RequestCancel(self._own(command.job), command.by_parent)
+        if isinstance(command, c.Recover) and command.hook is not None and command.hook.job is not None:
+            return c.Recover(command.batch, c.Hook(command.hook.kind, self._own(command.hook.job)))
+        if isinstance(command, c.Atomically):
+            return c.Atomically(tuple(self.native(each) for each in command.commands), command.end)
+        return command
+
+    def _own(self, job: c.JobId | c.JobRef) -> c.JobId:
+        return self._ids[job - 1]  # type: ignore[operator]
+
+    def translate(self, outcome: o.Outcome) -> o.Outcome:
+        """The outcome with jobs as ordinals; a job that nobody enqueued becomes 0, which `step` refuses."""
+        if isinstance(outcome, o.Enqueued):
+            ids = self._ids
+            ordinal = self._ordinals.get(outcome.job)
+            if ordinal is None:
+                ids.append(outcome.job)
+                ordinal = self._ordinals[outcome.job] = len(ids)
+                self._same = self._same and outcome.job == ordinal
+            return outcome if self._same else o.Enqueued(ordinal, outcome.token)
+        if self._same:
+            return outcome
+        if isinstance(outcome, o.Claimed):
+            handles = tuple(c.Handle(self._ordinal(h.job), h.worker, h.token) for h in outcome.handles)
+            return o.Claimed(handles, self._ordinals_of(outcome.hooked))
+        if isinstance(outcome, o.Recovered):
+            rows = tuple(o.RecoveredRow(self._ordinal(row.job), row.status, row.due) for row in outcome.rows)
+            return o.Recovered(rows, outcome.count, self._ordinals_of(outcome.hooked), outcome.failed, outcome.dml)
+        if isinstance(outcome, o.HookRaised):
+            return o.HookRaised(self._ordinals_of(outcome.hooked) or ())
+        if isinstance(outcome, o.Atomic):
+            return o.Atomic(tuple(self.translate(each) for each in outcome.outcomes))
+        return outcome
+
+    def _ordinal(self, job: c.JobId) -> int:
+        return self._ordinals.get(job, 0)
+
+    def _ordinals_of(self, jobs: tuple[c.JobId, ...] | None) -> tuple[c.JobId, ...] | None:
+        return None if jobs is None else tuple(self._ordinals.get(job, 0) for job in jobs)
+
+
+def worker_of(command: c.Command) -> int:
+    """The actor that serves a bound command: the worker it names, else actor 0."""
+    if isinstance(command, c.HandleCommand):
+        return command.handle.worker  # type: ignore[union-attr]
+    if isinstance(command, (c.Claim, c.Tick, c.Crash)):
+        return command.worker
+    return 0
