@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hypothesis import strategies as st
-
 from fencepost.model import commands as c
 from fencepost.model.choices import FAILURES
 from fencepost.model.queues import PENDING, RUNNING
 from fencepost.model.world import World, sweepable
+from hypothesis import strategies as st
 
 NUMBERS = 1 << 40
 """Numbers that `choose` decodes lie in `range(NUMBERS)`."""

@@ -1,0 +1,120 @@
+"""Everything the sequential engine looks at on one queue: complete tables, the direct test, rounds of drawn scripts.
+
+Goes on after a violation: each clause is reported once, with its shortest story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fencepost.model import commands as c
+from fencepost.model.applicability import applies
+from fencepost.model.clauses import BUILT, CLAUSES
+from fencepost.model.trace import Trace, trace_of
+from fencepost.model.world import Violation
+
+from .direct import lasting_handles
+from .driver import Run
+from .profiles import Profile
+from .reduce import Reduced, reduce
+from .sequential import hunt, tables
+from .session import Session
+
+DIRECT_STORY: Trace = trace_of(
+    c.Enqueue(), c.Claim(1), c.Atomically((c.Renew(c.HandleRef(2)),), "rollback"), c.Complete(c.HandleRef(2))
+)
+"""What the direct test does, as a trace for people: it reads the handle of step 2 only after step 3."""
+
+
+@dataclass(slots=True)
+class Examination:
+    """What was found on one queue. `complete` are the clauses whose complete table or direct test was gone through."""
+
+    session: Session
+    profile: Profile
+    seed: int
+    database: Path | None = None
+    on_example: Callable[[], None] | None = None
+    complete: set[str] = field(default_factory=set)
+    examples: int = 0
+
+    def violations(self, clauses: frozenset[str] | None = None) -> Iterator[Run | Violation]:
+        """Each violation of a clause not seen before, tables first.
+
+        A `Run` can be reduced; a bare `Violation` comes from the direct test. `clauses` narrows what is looked for.
+        """
+        known: set[str] = set()
+        for clause, trace in tables().items():
+            if clauses is None or clause in clauses:
+                run = self.session.play(trace)
+                if run.violation is not None:
+                    known.add(run.violation.clause)
+                    yield run
+                else:
+                    self.complete.add(clause)
+        if clauses is None or "CLAIM-13" in clauses:
+            direct = self.session.run(lasting_handles(self.session.adapter))
+            if isinstance(direct, Violation):
+                known.add(direct.clause)
+                yield direct
+                return  # the driver reads handles too: what a dead one does there says nothing
+            self.complete.add("CLAIM-13")
+            for check in direct:
+                self.session.driver.tally[check] = self.session.driver.tally.get(check, 0) + 1
+        for round_number in range(self.profile.rounds):
+            if round_number and not self._wanting(clauses):
+                return
+            while True:
+                found = hunt(
+                    self.session,
+                    examples=self.profile.examples,
+                    longest=self.profile.longest,
+                    seed_value=self.seed * 1009 + round_number,
+                    known=frozenset(known),
+                    database=self.database,
+                    on_example=self._example,
+                )
+                if found is None:
+                    break
+                assert found.violation is not None
+                known.add(found.violation.clause)
+                yield found
+
+    def _example(self) -> None:
+        self.examples += 1
+        if self.on_example is not None:
+            self.on_example()
+
+    def teeth(self) -> dict[str, tuple[int, int]]:
+        """Checks made, and those of them with teeth, by clause."""
+        counts: dict[str, tuple[int, int]] = {}
+        for check, times in self.session.driver.tally.items():
+            checked, teeth = counts.get(check.clause, (0, 0))
+            counts[check.clause] = (checked + times, teeth + (times if check.teeth else 0))
+        return counts
+
+    def _wanting(self, clauses: frozenset[str] | None) -> bool:
+        """Whether some clause that this queue can exercise still lacks its minimum."""
+        counts = self.teeth()
+        wanted = sequential_clauses(self.session.spec.key)
+        return any(
+            counts.get(clause, (0, 0))[1] < self.profile.minimum
+            for clause in wanted
+            if clause not in self.complete and (clauses is None or clause in clauses)
+        )
+
+
+def sequential_clauses(queue: str) -> list[str]:
+    """The built clauses that drawn scripts exercise on this queue."""
+    return [
+        clause
+        for clause in BUILT
+        if CLAUSES[clause].engine == "sequential" and applies(clause, queue).status == "applies"
+    ]
+
+
+def reduced(session: Session, found: Run | Violation) -> Reduced:
+    """The shortest story of a violation; the direct test has just the one."""
+    return reduce(session, found) if isinstance(found, Run) else Reduced(DIRECT_STORY, found, 1)

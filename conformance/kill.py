@@ -1,0 +1,65 @@
+"""Killing one sequential mutant: is it found, under which name, after how many examples, and how short is its story?
+
+Knows a mutant only as a session whose runtime is wrong and the clauses that it claims to break.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from fencepost.model.trace import Trace
+
+from .examine import DIRECT_STORY, Examination, reduced
+from .profiles import Profile
+from .reduce import same_story, witnesses
+from .session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """What became of one mutant under one seed.
+
+    `seconds` until the first violation; `evaluations` of the reducer; `shortest` in the model's sense and `canonical`
+    compare the reduced story with the first trace in explore's order that the mutant fails.
+    """
+
+    clause: str | None
+    examples: int = 0
+    evaluations: int = 0
+    seconds: float = 0.0
+    length: int | None = None
+    shortest: bool = False
+    canonical: bool = False
+
+
+def kill(session: Session, profile: Profile, seed: int, first: Trace | None) -> Kill:
+    """Examine a mutated runtime until its first violation, and reduce that. `first` is the mutant's shortest trace."""
+    started = time.perf_counter()
+    examination = Examination(session, profile, seed)
+    for found in examination.violations():
+        seconds = time.perf_counter() - started
+        story = reduced(session, found)
+        return Kill(
+            clause=story.violation.clause,
+            examples=examination.examples,
+            evaluations=story.evaluations,
+            seconds=seconds,
+            length=story.length,
+            shortest=first is not None and story.length == first.length,
+            canonical=first is not None and same_story(story.trace, first),
+        )
+    return Kill(None, examination.examples)
+
+
+def first_failing(session: Session, clause: str, most: int = 4000) -> Trace | None:
+    """The first trace in explore's order that this runtime fails under this clause, or None within `most` traces."""
+    if clause == "CLAIM-13":
+        return DIRECT_STORY
+    for count, trace in enumerate(witnesses(session.spec, clause)):
+        if count >= most:
+            return None
+        run = session.play(trace)
+        if run.violation is not None and run.violation.clause == clause:
+            return run.trace()
+    return None

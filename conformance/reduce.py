@@ -1,0 +1,176 @@
+"""The reducer: from a failing run to the shortest story that breaks the clause.
+
+It asks the model first: explore knows the shortest traces whose last command makes the failed check, and one of them
+nearly always fails at once. Only where none does it deletes, merges and lowers, until nothing applies.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from fencepost.model import commands as c
+from fencepost.model.choices import Bounds
+from fencepost.model.explore import Explorer
+from fencepost.model.queues import QueueSpec
+from fencepost.model.trace import Trace, TraceStep
+from fencepost.model.values import field_values
+from fencepost.model.world import Violation
+
+from .driver import Run
+from .session import Session
+
+DEPTH = 7
+_SAME_CHECK = 60
+_SAME_CLAUSE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """The shortest failing trace found, its violation, and how many traces were run to find it."""
+
+    trace: Trace
+    violation: Violation
+    evaluations: int
+
+    @property
+    def length(self) -> int:
+        """Commands in the trace."""
+        return self.trace.length
+
+
+@lru_cache(maxsize=8)
+def finder(spec: QueueSpec, short_leases: bool = False) -> Explorer:
+    """The lazy search that knows the shortest trace to each check of this queue."""
+    return Explorer(spec, Bounds(depth=DEPTH, short_leases=short_leases))
+
+
+def witnesses(spec: QueueSpec, clause: str, reason: str | None = None) -> Iterator[Trace]:
+    """The traces whose last command makes this check, shortest first."""
+    return finder(spec, clause == "LEASE-07").witnesses(clause, reason)
+
+
+def reduce(session: Session, run: Run, limit: int = 400) -> Reduced:
+    """Shorten a failing run; the result breaks the same clause. `limit` bounds the evaluations of the second stage."""
+    assert run.violation is not None
+    return _Reducer(session, run).reduced(limit)
+
+
+class _Reducer:
+    def __init__(self, session: Session, run: Run) -> None:
+        assert run.violation is not None
+        self.session = session
+        self.violation = run.violation
+        self.best = run.trace()
+        self.evaluations = 0
+
+    def reduced(self, limit: int) -> Reduced:
+        if not self.ask_model():
+            self.delete_and_lower(limit)
+        return Reduced(self.best, self.violation, self.evaluations)
+
+    def ask_model(self) -> bool:
+        """Try the model's shortest traces to the failed check, then shorter ones to any check of the clause."""
+        spec, wanted = self.session.spec, self.violation
+        found = self.try_all(witnesses(spec, wanted.clause, wanted.reason), self.best.length, _SAME_CHECK)
+        shorter = self.try_all(witnesses(spec, wanted.clause), self.best.length - 1, _SAME_CLAUSE)
+        return found or shorter
+
+    def try_all(self, traces: Iterator[Trace], longest: int, most: int) -> bool:
+        for count, trace in enumerate(traces):
+            if trace.length > longest or count >= most:
+                return False
+            if self.fails(trace):
+                return True
+        return False
+
+    def fails(self, trace: Trace) -> bool:
+        """Run a trace; if it breaks the clause, what it did becomes the best."""
+        self.evaluations += 1
+        run = self.session.play(trace)
+        if run.violation is None or run.violation.clause != self.violation.clause:
+            return False
+        self.best, self.violation = run.trace(), run.violation
+        return True
+
+    def delete_and_lower(self, limit: int) -> None:
+        """Delete chunks, singles and pairs, then lower arguments, until nothing applies."""
+        while self.evaluations < limit:
+            candidates = itertools.chain(_shorter(self.best), _lower(self.best))
+            if not any(self.fails(candidate) for candidate in self.within(limit, candidates)):
+                return
+
+    def within(self, limit: int, traces: Iterator[Trace]) -> Iterator[Trace]:
+        for trace in traces:
+            if self.evaluations >= limit:
+                return
+            yield trace
+
+
+def _shorter(trace: Trace) -> Iterator[Trace]:
+    """The trace without a chunk, halves first, then without any two steps."""
+    steps = trace.steps
+    size = len(steps) // 2
+    while size:
+        for start in range(0, len(steps), size):
+            yield Trace(steps[:start] + steps[start + size :])
+        size //= 2
+    for first in range(len(steps)):
+        for second in range(first + 1, len(steps)):
+            yield Trace(steps[:first] + steps[first + 1 : second] + steps[second + 1 :])
+
+
+def _lower(trace: Trace) -> Iterator[Trace]:
+    """The trace with one command made simpler."""
+    for at, each in enumerate(trace.steps):
+        for simpler in simpler_commands(each.command):
+            changed = replace(each, command=simpler, outcome=None)
+            yield Trace((*trace.steps[:at], changed, *trace.steps[at + 1 :]))
+
+
+def simpler_commands(command: c.Command) -> Iterator[c.Command]:
+    """Commands of the same kind with one argument nearer to the plainest."""
+    match command:
+        case c.Enqueue(max_attempts=attempts, due_in=due):
+            if due:
+                yield c.Enqueue(attempts, 0)
+            if attempts != 3:
+                yield c.Enqueue(3, due)
+        case c.Claim(worker=worker, limit=limit, max_claims=most, lease=lease, hook=hook):
+            if hook is not None:
+                yield c.Claim(worker, limit, most, lease)
+            if lease is not None:
+                yield c.Claim(worker, limit, most, None, hook)
+            if (limit, most) != (1, 1):
+                yield c.Claim(worker, 1, 1, lease, hook)
+                yield c.Claim(worker, min(limit, 2), min(most, 2), lease, hook)
+            if worker > 1:
+                yield c.Claim(worker - 1, limit, most, lease, hook)
+        case c.Renew(handle=handle, lease=lease) if lease is not None:
+            yield c.Renew(handle)
+        case c.Recover(batch=batch, hook=hook):
+            if hook is not None:
+                yield c.Recover(batch)
+            if batch != 10:
+                yield c.Recover(10, hook)
+        case c.Tick() | c.StartUp():
+            yield c.Recover()
+        case c.AdvanceTo(instant=instant, job=job, offset=offset) if offset:
+            yield c.AdvanceTo(instant, job, 0)
+        case c.Advance(seconds=seconds) if seconds > 1:
+            yield c.Advance(seconds // 2)
+        case c.Atomically(commands=inner):
+            yield from inner
+        case c.RequestCancel(job=job, by_parent=True):
+            yield c.RequestCancel(job)
+
+
+def same_story(one: Trace, other: Trace) -> bool:
+    """Whether two sequential traces ask for the same, whatever was answered."""
+    return [_asked(each) for each in one.steps] == [_asked(each) for each in other.steps]
+
+
+def _asked(step: TraceStep) -> tuple[int, type, tuple[object, ...]]:
+    return step.label, type(step.command), field_values(step.command)

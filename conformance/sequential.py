@@ -1,0 +1,78 @@
+"""The sequential engine: Hypothesis draws scripts, model and adapter move together, every step is judged.
+
+Hypothesis generates and reuses; it does not shrink, since the reducer asks the model first. The complete tables
+(LEASE-01, ERR-01) and the direct test (CLAIM-13) run here too: they are traces like any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from fencepost.model import commands as c
+from fencepost.model.choices import RATIOS
+from fencepost.model.errors import EXAMPLES
+from fencepost.model.trace import Trace, trace_of
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.errors import Flaky
+
+from .driver import Run
+from .generate import scripts
+from .session import Session
+
+
+class _Found(Exception):
+    """Ends Hypothesis' run at the first violation."""
+
+
+def hunt(
+    session: Session,
+    *,
+    examples: int,
+    longest: int,
+    seed_value: int,
+    known: frozenset[str] = frozenset(),
+    database: Path | None = None,
+    on_example: Callable[[], None] | None = None,
+) -> Run | None:
+    """Draw up to `examples` scripts of up to `longest` commands; the first run that breaks a clause not in `known`.
+
+    `database` is a folder in which failing scripts are kept and tried first the next time.
+    """
+    found: Run | None = None
+
+    @seed(seed_value)
+    @settings(
+        max_examples=examples,
+        phases=(Phase.generate,) if database is None else (Phase.reuse, Phase.generate),
+        database=None if database is None else DirectoryBasedExampleDatabase(database),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(scripts(longest))
+    def attempt(numbers: list[int]) -> None:
+        nonlocal found
+        if found is not None:
+            raise _Found  # Hypothesis replays the failing script once more; what it showed is already known
+        run = session.draw(numbers)
+        if on_example is not None:
+            on_example()
+        if run.violation is not None and run.violation.clause not in known:
+            found = run
+            raise _Found
+
+    with contextlib.suppress(_Found, Flaky):
+        attempt()
+    return found
+
+
+def tables() -> dict[str, Trace]:
+    """The complete tables, by the clause that each exercises."""
+    return {
+        "LEASE-01": trace_of(*(c.Configure(lease, heartbeat) for lease, heartbeat in RATIOS)),
+        "ERR-01": trace_of(*(c.Classify(code) for code, _ in EXAMPLES)),
+    }

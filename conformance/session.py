@@ -1,0 +1,65 @@
+"""An adapter with one queue open, in an event loop of its own: what every engine works on.
+
+Closes what it opened however it is left, an interrupt included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from fencepost.adapters.contract import Adapter
+from fencepost.model.queues import QueueSpec
+from fencepost.model.trace import Trace
+
+from .driver import Driver, Run
+from .generate import choose
+
+T = TypeVar("T")
+
+
+class Session:
+    """Use as a context manager; `play` and `draw` run one example to its end or its first violation."""
+
+    driver: Driver
+
+    def __init__(self, adapter: Adapter, spec: QueueSpec) -> None:
+        self.adapter = adapter
+        self.spec = spec
+        self._loop = asyncio.new_event_loop()
+
+    def __enter__(self) -> Session:
+        try:
+            self.run(self.adapter.open(self.spec))
+        except BaseException:
+            self._loop.close()
+            raise
+        self.driver = Driver(self.adapter, self.spec)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        try:
+            # An interrupt leaves the example's task suspended in the middle of a statement.
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+                self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+            self.run(self.adapter.close())
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the session's loop."""
+        return self._loop.run_until_complete(work)
+
+    def play(self, trace: Trace) -> Run:
+        """Run a symbolic trace from an empty queue."""
+        return self.run(self.driver.play(trace))
+
+    def draw(self, numbers: Iterable[int]) -> Run:
+        """Run a script of numbers from an empty queue."""
+        return self.run(self.driver.draw(choose, numbers))
