@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from . import commands as c
 from .errors import EXAMPLES
 from .queues import PENDING, RUNNING
-from .world import World
+from .world import Record, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,48 +43,68 @@ FAILURES: tuple[tuple[c.What, str], ...] = (
 """(what happened, code) of the failures that are tried: each family, an unlisted INFRA code, and each refusal."""
 
 
-RATIOS: tuple[tuple[int, int], ...] = tuple(
-    (3 * heartbeat + offset, heartbeat) for heartbeat in (1, 5, 15, 30, 60, 320) for offset in (-1, 0, 1)
-) + ((30, 30), (300, 30), (45, 15), (30, 300), (30, 0))
+RATIOS: tuple[tuple[int, int], ...] = (
+    *((3 * heartbeat + offset, heartbeat) for heartbeat in (1, 5, 15, 30, 60, 320) for offset in (-1, 0, 1)),
+    (30, 30), (300, 30), (45, 15), (30, 300), (30, 0),
+)  # fmt: skip
 """The complete table of (lease, heartbeat) in seconds that LEASE-01 is checked with: both sides of each boundary."""
 
 
 def building(world: World, bounds: Bounds) -> Iterator[c.Command]:
-    """The commands that lead to states worth judging in, in shortlex order."""
-    spec = world.spec
+    """The commands that lead to states worth judging in, in shortlex order: shared ones first, then job 1's own, …"""
+    yield from enqueues(world, bounds)
+    yield from claims(world, bounds, workers(world, bounds))
+    yield from advances(world, bounds)
+    yield c.Recover()
+    for job in range(1, len(world.jobs) + 1):
+        yield from own(world, job)
+
+
+def workers(world: World, bounds: Bounds) -> int:
+    """How many workers are offered: those that have acted, and one that has not."""
+    used = max((worker for record in world.jobs for worker, _ in record.issued), default=0)
+    return min(used + 1, bounds.workers)
+
+
+def enqueues(world: World, bounds: Bounds) -> Iterator[c.Command]:
+    """A job with each retry budget and, where the queue backs off, one that is due only later."""
     if len(world.jobs) < bounds.jobs:
         for budget in bounds.budgets:
             yield c.Enqueue(budget)
-        if spec.backs_off:
-            yield c.Enqueue(bounds.budgets[0], spec.backoff_seconds or 1)
-    workers = range(1, min(_used(world) + 1, bounds.workers) + 1)
-    if any(record.status == PENDING for record in world.jobs):
-        for worker in workers:
-            yield c.Claim(worker)
-        if len(world.jobs) > 1:
-            yield from (c.Claim(worker, 2, 2) for worker in workers)
-        if bounds.short_leases:
-            yield from (c.Claim(worker, 1, 1, spec.lease_seconds // 3) for worker in workers)
-    yield from advances(world, bounds)
-    yield c.Recover()
-    for handle in handles(world):
+        if world.spec.backs_off:
+            yield c.Enqueue(bounds.budgets[0], world.spec.backoff_seconds or 1)
+
+
+def claims(world: World, bounds: Bounds, workers: int) -> Iterator[c.Command]:
+    """A claim of one job and of two by each of the first `workers` workers."""
+    if not any(record.status == PENDING for record in world.jobs):
+        return
+    names = range(1, workers + 1)
+    yield from (c.Claim(worker) for worker in names)
+    if len(world.jobs) > 1:
+        yield from (c.Claim(worker, 2, 2) for worker in names)
+    if bounds.short_leases:
+        yield from (c.Claim(worker, 1, 1, world.spec.lease_seconds // 3) for worker in names)
+
+
+def own(world: World, job: int) -> Iterator[c.Command]:
+    """The commands that touch this job alone: every write with each of its handles, and its cancels."""
+    for handle in handles_of(world, job):
         yield c.Complete(handle)
         yield c.Renew(handle)
         yield c.Release(handle)
         yield c.Fail(handle, *FAILURES[0])
         yield c.Acknowledge(handle)
-    for job in range(1, len(world.jobs) + 1):
-        yield c.RequestCancel(job)
-        yield c.RequestCancel(job, True)
+    yield c.RequestCancel(job)
+    yield c.RequestCancel(job, True)
 
 
 def last(world: World, bounds: Bounds) -> Iterator[c.Command]:
     """The building commands, and those that are only worth judging, in shortlex order."""
     yield from building(world, bounds)
     spec = world.spec
-    workers = range(1, min(_used(world) + 1, bounds.workers) + 1)
     hooks = (c.Hook("ok"), c.Hook("raise"), c.Hook("cancel"))
-    for worker in workers:
+    for worker in range(1, workers(world, bounds) + 1):
         if not any(record.status == PENDING for record in world.jobs):
             yield c.Claim(worker)
         yield c.Claim(worker, 2, 1)
@@ -115,29 +135,30 @@ def last(world: World, bounds: Bounds) -> Iterator[c.Command]:
 
 def handles(world: World) -> Iterator[c.Handle]:
     """Every handle that a claim has returned, oldest job and oldest claim first."""
-    for n, record in enumerate(world.jobs, 1):
-        for worker, token in record.issued:
-            yield c.Handle(n, worker, token)
+    for job in range(1, len(world.jobs) + 1):
+        yield from handles_of(world, job)
+
+
+def handles_of(world: World, job: int) -> Iterator[c.Handle]:
+    """Every handle of this job, oldest claim first."""
+    for worker, token in world.jobs[job - 1].issued:
+        yield c.Handle(job, worker, token)
 
 
 def advances(world: World, bounds: Bounds) -> Iterator[c.Advance]:
-    """To one tick before, at, and one tick after each lease expiry and each due instant that is ahead."""
+    """To one tick before, at, and (where the clock is free) one tick after each instant that is ahead."""
     offered = set()
     for record in world.jobs:
-        instants: tuple[int, ...] = ()
-        if record.status == RUNNING and record.expires is not None:
-            instants = (record.expires, record.expires - 1)
-            if bounds.until is None:
-                instants += (record.expires + 1,)
-        elif record.status == PENDING and record.due is not None:
-            instants = (record.due, record.due - 1)
-        for instant in instants:
+        for instant in instants(record, bounds):
             ahead = instant - world.now
             if ahead > 0 and ahead not in offered and (bounds.until is None or instant <= bounds.until):
                 offered.add(ahead)
                 yield c.Advance(ahead)
 
 
-def _used(world: World) -> int:
-    """The highest worker that has claimed anything."""
-    return max((worker for record in world.jobs for worker, _ in record.issued), default=0)
+def instants(record: Record, bounds: Bounds) -> tuple[int, ...]:
+    """The instants around this job's lease expiry or due instant at which something may change."""
+    if record.status == RUNNING and record.expires is not None:
+        at = (record.expires, record.expires - 1)
+        return at if bounds.until is not None else (*at, record.expires + 1)
+    return (record.due, record.due - 1) if record.status == PENDING and record.due is not None else ()

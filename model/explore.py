@@ -6,137 +6,101 @@ many (shortlex: fewer commands first, then the order of `choices`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from . import commands as c
-from .choices import Bounds, building, last
+from .choices import Bounds, last
+from .edges import Edges, ModelError
 from .legal import outcomes
 from .paths import symbolic
-from .queues import PENDING, RUNNING, QueueSpec
+from .queues import QueueSpec
 from .step import step
 from .trace import Trace
-from .world import AS_EXPECTED, Checks, Context, Record, Step, Violation, World
+from .world import AS_EXPECTED, Check, Checks, Context, Violation, World
 
-Alphabet = Callable[[World, Bounds], Iterator[c.Command]]
+__all__ = ["Explored", "Explorer", "ModelError", "explored"]
 
-
-class ModelError(AssertionError):
-    """The model contradicts itself: `step` refused an outcome that `outcomes` calls legal."""
-
-
-def canonical(world: World, keep_clock: bool = False) -> World:
-    """The world's behaviour alone: what no later command can tell apart is made equal.
-
-    Time counts from now, unless the clock is kept because it is bounded. With the clock, workers are also renamed in
-    the order in which they appear, and what the step before was is forgotten: counts are then of behaviours, where a
-    search for witnesses keeps the names that its traces will show.
-    """
-    now = world.now
-    shift = 0 if keep_clock else now
-    jobs = tuple([_canonical(record, now, shift) for record in world.jobs])
-    if keep_clock:
-        return World(world.spec, now, _renamed(jobs), None)
-    return World(world.spec, 0, jobs, None, world.claim)
-
-
-def _canonical(record: Record, now: int, shift: int) -> Record:
-    spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued = record
-    if status == RUNNING:
-        if expires is not None:
-            if expires < now and lease == spec.lease_seconds:
-                expires = now  # expired long ago is expired
-            expires -= shift
-        due = None
-    elif status == PENDING:
-        due = due - shift if due is not None and due > now else None
-    else:
-        # An ended job refuses everything alike; the newest handle stands for all older ones.
-        attempts = budget = 0
-        due = None
-        issued = issued[-1:]
-    if len(issued) > 2:
-        issued = (*sorted(issued[:-1]), issued[-1])
-    return Record(
-        spec, status, owner, token, expires, lease, attempts, budget, due, None if cancel is None else 0, issued
-    )  # fmt: skip
-
-
-def _renamed(jobs: tuple[Record, ...]) -> tuple[Record, ...]:
-    """The records with workers numbered by first appearance: the owner first, then older claims."""
-    names: dict[int, int] = {}
-    for record in jobs:
-        for worker, _ in reversed(record.issued):
-            if worker not in names:
-                names[worker] = len(names) + 1
-    if all(worker == name for worker, name in names.items()):
-        return jobs
-    return tuple(
-        record._replace(
-            owner=names[record.owner] if record.owner else 0,
-            issued=_sorted_but_last(tuple((names[worker], token) for worker, token in record.issued)),
-        )
-        for record in jobs
-    )
-
-
-def _sorted_but_last(issued: tuple[tuple[int, c.Token], ...]) -> tuple[tuple[int, c.Token], ...]:
-    return (*sorted(issued[:-1]), *issued[-1:])
+OnEdge = Callable[[World, c.Command, Checks], None]
 
 
 @dataclass(slots=True)
 class Explorer:
-    """A lazy breadth-first search over one queue's model.
+    """A lazy breadth-first search over one queue's model, along the `building` commands.
 
     `states` lists the canonical states in the order in which they were found; `parents[n]` is the state and the
-    command that first led to state n, None for the empty queue.
+    command that first led to state n, None for the empty queue. The first outcome that a command may have leads on
+    before any other does, so that a path of commands says where it ends. With a free clock, instants count from now and
+    workers keep the names that traces will show; with a bounded one, states are behaviours: workers are renamed, and
+    what the step before was is forgotten.
     """
 
     spec: QueueSpec
     bounds: Bounds = field(default_factory=Bounds)
-    alphabet: Alphabet = building
     states: list[World] = field(default_factory=list)
     parents: list[tuple[int, c.Command] | None] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
     edges: int = 0
-    _index: dict[World, int] = field(default_factory=dict)
+    _edges: Edges = field(init=False)
+    _numbers: list[tuple[int, ...]] = field(default_factory=list)
+    _seen: set[int] = field(default_factory=set)
+    _judged: dict[int, tuple[tuple[c.Command, Checks], ...]] = field(default_factory=dict)
     _expanded: int = 0
 
     def __post_init__(self) -> None:
-        self._add(World(self.spec), None, 0)
+        self._edges = Edges(self.spec, self.bounds)
+        self._arrive(self._edges.state(World(self.spec)), None, 0)
 
-    def _add(self, world: World, parent: tuple[int, c.Command] | None, depth: int) -> None:
-        self._index[world] = len(self.states)
+    def _arrive(self, key: int, parent: tuple[int, c.Command] | None, depth: int) -> None:
+        """Take in a key not seen before, which may still be that of a known state in other names."""
+        self._seen.add(key)
+        canonical = self._edges.canonical(key)
+        if canonical != key:
+            if canonical in self._seen:
+                return
+            self._seen.add(canonical)
+        world, numbers = self._edges.read(canonical)
         self.states.append(world)
+        self._numbers.append(numbers)
         self.parents.append(parent)
         self.depths.append(depth)
 
-    def expand(self, on_edge: Callable[[World, c.Command, Checks], None] | None = None) -> bool:
-        """Follow all edges of the oldest state not yet expanded; False when there is none (the search is complete)."""
-        if self._expanded >= len(self.states):
-            return False
+    def expand(self, on_edge: OnEdge | None = None) -> bool:
+        """Follow all edges of the oldest state not yet expanded; False when there is none (the search is complete).
+
+        Raises:
+            ModelError: a legal outcome was refused.
+        """
         at = self._expanded
-        world, depth = self.states[at], self.depths[at]
+        if at >= len(self.states):
+            return False
+        depth = self.depths[at]
         if self.bounds.depth is not None and depth >= self.bounds.depth:
             return False
         self._expanded += 1
-        context = Context(world.now, False, AS_EXPECTED)
-        keep_clock = self.bounds.until is not None
-        for command in self.alphabet(world, self.bounds):
-            for outcome in outcomes(world, command, context):
-                after = step(world, command, outcome, context)
-                if isinstance(after, Violation):
-                    raise ModelError(f"{command} {outcome}: {after} in {world}")
-                self.edges += 1
-                if on_edge is not None:
-                    on_edge(world, command, after.checks)
-                reached = canonical(after.world, keep_clock)
-                if reached not in self._index:
-                    self._add(reached, (at, command), depth + 1)
+        world, numbers, seen = self.states[at], self._numbers[at], self._seen
+        base = self._edges.key(world.now, numbers)
+        groups = self._edges.leaving(world, numbers)
+        for group in groups:
+            group.uses += 1
+            self.edges += group.size
+            for delta, command, _ in group.usual:
+                if base + delta not in seen:
+                    self._arrive(base + delta, (at, command), depth + 1)
+        for group in groups:
+            for delta, command, _ in group.other:
+                if base + delta not in seen:
+                    self._arrive(base + delta, (at, command), depth + 1)
+        if on_edge is not None:
+            for group in groups:
+                for _, command, checks in (*group.usual, *group.other):
+                    on_edge(world, command, checks)
         return True
 
-    def run(self, on_edge: Callable[[World, c.Command, Checks], None] | None = None) -> Explorer:
-        """Search to the end of the bounds.
+    def run(self, on_edge: OnEdge | None = None) -> Explorer:
+        """Search to the end of the bounds; `on_edge` is told of every legal edge, state by state.
 
         Raises:
             ModelError: a legal outcome was refused.
@@ -144,6 +108,15 @@ class Explorer:
         while self.expand(on_edge):
             pass
         return self
+
+    def checks(self) -> Counter[Check]:
+        """How often each check was made on the edges followed so far."""
+        found: Counter[Check] = Counter()
+        for group in self._edges.groups.values():
+            for _, _, checks in (*group.usual, *group.other):
+                for check in checks:
+                    found[check] += group.uses
+        return found
 
     def path(self, state: int) -> list[c.Command]:
         """The bound commands that first led to this state."""
@@ -164,24 +137,59 @@ class Explorer:
             while at >= len(self.states):
                 if not self.expand():
                     return
-            world = self.states[at]
             if self.bounds.depth is not None and self.depths[at] >= self.bounds.depth:
                 return
-            context = Context(world.now, False, AS_EXPECTED)
-            for command in last(world, self.bounds):
-                if (verb is None or command.verb == verb) and _makes(world, command, context, clause, reason):
+            for command, checks in self.judged(at):
+                if (verb is None or command.verb == verb) and any(
+                    check.clause == clause and check.teeth and (reason is None or check.reason == reason)
+                    for check in checks
+                ):
                     yield symbolic(self.spec, [*self.path(at), command])
             at += 1
             if at >= self._expanded:
                 self.expand()
 
+    def judged(self, at: int) -> tuple[tuple[c.Command, Checks], ...]:
+        """The last commands of a state, in shortlex order, each with the checks of all its legal outcomes.
 
-def _makes(world: World, command: c.Command, context: Context, clause: str, reason: str | None) -> bool:
+        Raises:
+            ModelError: a legal outcome was refused.
+        """
+        known = self._judged.get(at)
+        if known is None:
+            world = self.states[at]
+            known = self._judged[at] = tuple((each, _checks(world, each)) for each in last(world, self.bounds))
+        return known
+
+
+def _checks(world: World, command: c.Command) -> Checks:
+    context = Context(world.now, False, AS_EXPECTED)
+    found: Checks = ()
     for outcome in outcomes(world, command, context):
         after = step(world, command, outcome, context)
-        if isinstance(after, Step) and any(
-            check.clause == clause and check.teeth and (reason is None or check.reason == reason)
-            for check in after.checks
-        ):
-            return True
-    return False
+        if isinstance(after, Violation):
+            raise ModelError(f"{command} {outcome}: {after} in {world}")
+        found += after.checks
+    return found
+
+
+class Explored(NamedTuple):
+    """What a complete search found: its states and edges, and per clause the checks and those with teeth."""
+
+    states: int
+    edges: int
+    clauses: dict[str, tuple[int, int]]
+
+
+def explored(spec: QueueSpec, bounds: Bounds) -> Explored:
+    """Search one queue's bounded world to its end and count.
+
+    Raises:
+        ModelError: a legal outcome was refused.
+    """
+    search = Explorer(spec, bounds).run()
+    clauses: dict[str, tuple[int, int]] = {}
+    for check, times in search.checks().items():
+        checked, teeth = clauses.get(check.clause, (0, 0))
+        clauses[check.clause] = checked + times, teeth + times * check.teeth
+    return Explored(len(search.states), search.edges, dict(sorted(clauses.items())))

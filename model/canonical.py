@@ -1,0 +1,112 @@
+"""Which worlds are one and the same to explore: what no later command can tell apart is made equal.
+
+Each merge is stated with the reason that makes it sound. Knows worlds and bounds, nothing of the search.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from .choices import Bounds
+from .commands import Token
+from .queues import PENDING, RUNNING, QueueSpec
+from .world import Record
+
+Issued = tuple[tuple[int, Token], ...]
+Names = tuple[int, ...]
+"""The new name of worker n at index n; nobody (0) keeps his."""
+
+
+def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
+    """The record as it behaves from `now` on. Without a bounded clock its instants are made relative to `now`.
+
+    A lease of the queue's own length that ran out long ago has just run out, and one that runs beyond the bounded
+    clock runs just beyond it (one tick before an expiry is still offered, hence two ticks): no later instant lies
+    between. Lengths other than the queue's own are kept as they are, for LEASE-07 tells them apart. An ended job
+    refuses everything alike, so its counts and all but its newest handle go. Old handles are a set. Of a cancel
+    request only its being there decides.
+    """
+    spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued = record
+    until = bounds.until
+    shift = 0 if until is not None else now
+    if status == RUNNING:
+        if expires is not None:
+            if lease == spec.lease_seconds:
+                if expires < now:
+                    expires = now
+                elif until is not None and expires > until + 1:
+                    expires = until + 2
+            expires -= shift
+        due = None
+    elif status == PENDING:
+        if due is not None:
+            due = min(due, until + 2) - shift if until is not None else due - shift
+            if due <= now - shift:
+                due = None
+    else:
+        attempts = budget = 0
+        due = None
+        issued = issued[-1:]
+    return Record(
+        spec, status, owner, token, expires, lease, attempts, budget, due, None if cancel is None else 0,
+        sorted_but_last(issued),
+    )  # fmt: skip
+
+
+def at_rest(jobs: tuple[Record, ...], now: int, bounds: Bounds) -> bool:
+    """Whether no instant that a bounded clock can still reach is recorded, nor can be from `now` on.
+
+    What remains is then the same at every later instant, so such a world may be looked at when its clock ends.
+    """
+    until = bounds.until
+    if until is None or not jobs or now + shortest(jobs[0].spec, bounds) <= until + 1:
+        return False
+    for record in jobs:
+        if record.status == RUNNING:
+            if record.expires is None or record.lease != record.spec.lease_seconds:
+                return False
+            if now < record.expires <= until + 1:
+                return False
+        elif record.due is not None and now < record.due <= until + 1:
+            return False
+    return True
+
+
+def shortest(spec: QueueSpec, bounds: Bounds) -> int:
+    """The shortest span in seconds that any offered command records: a lease or a back-off."""
+    lease = spec.lease_seconds // 3 if bounds.short_leases else spec.lease_seconds
+    return min(lease, spec.backoff_seconds) if spec.backoff_seconds is not None else lease
+
+
+def names(issued: tuple[Issued, ...]) -> Names | None:
+    """New names for the workers that hold these jobs' handles, or None if they have theirs already.
+
+    Workers differ by the handles they hold and by nothing else that an offered command shows, so of all ways to
+    number them the one whose handles sort first stands for all.
+    """
+    used = sorted({worker for each in issued for worker, _ in each})
+    best: tuple[tuple[Issued, ...], Names] | None = None
+    for order in permutations(range(1, len(used) + 1)):
+        new = [0] * (max(used, default=0) + 1)
+        for worker, name in zip(used, order, strict=True):
+            new[worker] = name
+        found = tuple(renamed_handles(each, tuple(new)) for each in issued), tuple(new)
+        if best is None or found < best:
+            best = found
+    return best[1] if best is not None and best[0] != issued else None
+
+
+def renamed(record: Record, names: Names) -> Record:
+    """The record with its workers renamed."""
+    owner = names[record.owner] if record.owner else 0
+    return record._replace(owner=owner, issued=renamed_handles(record.issued, names))
+
+
+def renamed_handles(issued: Issued, names: Names) -> Issued:
+    """One job's handles with their workers renamed."""
+    return sorted_but_last(tuple((names[worker], token) for worker, token in issued))
+
+
+def sorted_but_last(issued: Issued) -> Issued:
+    """One job's handles in order; which of them is the newest stays."""
+    return (*sorted(issued[:-1]), issued[-1]) if len(issued) > 2 else issued
