@@ -13,6 +13,7 @@ from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from .lazy import lazy
 from .runtime import Runtime, call, first
 
 
@@ -30,19 +31,20 @@ async def claim(
     }  # fmt: skip
     most: int = getattr(command, rules.claim_takes)
     won, tried = await _take(runtime, connection, values, scan=getattr(command, rules.claim_scans), most=most)
-    handles = tuple(
-        c.Handle(job, command.worker, token) for job, token in (tried if rules.claim_returns == "tried" else won)
-    )
+    taken = tried if rules.claim_returns == "tried" else won
     if rules.claim_returns == "first":
-        handles = handles[:1]
+        taken = taken[:1]
+    handles = tuple(c.Handle(job, command.worker, token) for job, token in taken)
     if not handles:
         if rules.claim_ends_idle:
             await connection.commit()
         return o.Claimed()
+    jobs = tuple(handle.job for handle in handles)
+    if rules.claim_handles == "lazy":
+        handles = tuple(lazy(connection, handle) for handle in handles)
     if hook is None:
         await connection.commit()
         return o.Claimed(handles)
-    jobs = tuple(handle.job for handle in handles)
     if rules.claim_hook == "after_commit":
         await connection.commit()
     raised = await call(hook, jobs)

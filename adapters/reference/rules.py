@@ -63,6 +63,8 @@ class Shape:
     """The candidate read's transaction ends before the updates."""
     subselect: bool = False
     """There is no candidate read: each update picks its own row by a sub-select."""
+    waits: bool = False
+    """The candidate read locks its rows, and waits for those that others have locked."""
 
 
 def doubling(spec: QueueSpec, attempts: int) -> int:
@@ -126,7 +128,13 @@ class Rules(Editable):
     claim_hook: Literal["before_commit", "after_commit"] = "before_commit"
     claim_undone_by: type[BaseException] = BaseException
     """What a hook must raise to undo its claims (CLAIM-12): cancellation is no `Exception`."""
+    claim_handles: Literal["scalars", "lazy"] = "scalars"
+    """What a claim returns: plain values, or rows that can be read only in the claim's own transaction (CLAIM-13)."""
     fence_at: FenceAt = "update"
+    late_fence: tuple[Pred, ...] = ()
+    """What an update still checks whose fence was read before it."""
+    cancel_at: Literal["update", "transaction_before"] = "update"
+    """Where a cancel looks at the job's status: in its update, or in a transaction before (CANCEL-09)."""
     silent: frozenset[Verb] = frozenset()
     """Verbs that report a refused write as accepted (FENCE-06)."""
     joins_caller: bool = True

@@ -103,7 +103,16 @@ class Runtime:
     ) -> o.Outcome:
         """Cancel a pending job, or record the request on a running one, in one update (CANCEL-01, 02, 03, 09)."""
         write = Write.CANCEL_BY_PARENT if command.by_parent else Write.CANCEL
-        row = await first(connection, self.statements.cancel[write], {"job": command.job, "now": now})
+        values = {"job": command.job, "now": now}
+        update = self.statements.cancel[write]
+        if self.rules.cancel_at == "transaction_before":
+            seen = await first(connection, self.statements.status, values)
+            await self._end(connection, joined)
+            if seen is None:
+                return o.CancelAnswer("terminal")
+            if write == Write.CANCEL:
+                update = self.statements.cancel_as[seen.status]
+        row = await first(connection, update, values)
         await self._end(connection, joined)
         if row is None:
             return o.CancelAnswer("terminal")

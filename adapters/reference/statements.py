@@ -7,7 +7,7 @@ moment: ordered cases become one SQL CASE per column. This module must never kno
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from fencepost.model.queues import QueueSpec
@@ -62,7 +62,11 @@ class Statements:
             for write in (Write.CANCEL, Write.CANCEL_BY_PARENT)
         }
         self.check = {verb: self._check(rules.fence[verb]) for verb in Verb}
-        self.unfenced = {write: self._update((), rules.writes[write]) for write in VERB_OF}
+        self.unfenced = {write: self._update(rules.late_fence, rules.writes[write]) for write in VERB_OF}
+        self.status = _statement(
+            select(table.c.status).where(table.c.id == self._a.job, *self._where(rules.cancel_where))
+        )
+        self.cancel_as = {case.name: self._update((), (replace(case, when=()),)) for case in rules.writes[Write.CANCEL]}
         self.attempts = _statement(select(table.c.attempt_count).where(table.c.id == self._a.job))
 
         self.find_expired = self._find(rules.expired, rules.called_off)
@@ -74,7 +78,7 @@ class Statements:
     def all(self) -> dict[str, Statement]:
         """Every statement by a readable name."""
         named = {name: item for name, item in vars(self).items() if isinstance(item, Statement)}
-        for group in ("write", "cancel", "check", "unfenced"):
+        for group in ("write", "cancel", "cancel_as", "check", "unfenced"):
             named |= {f"{group}.{key}": item for key, item in getattr(self, group).items()}
         return named
 
@@ -82,6 +86,8 @@ class Statements:
         query = self._queue(select(self._table.c.id, self._generation()))
         if shape.skip_locked:
             query = query.with_for_update(skip_locked=True, of=self._table)  # CLAIM-10: no other table's rows
+        elif shape.waits:
+            query = query.with_for_update(of=self._table)
         return _statement(query)
 
     def _take(self, shape: Shape) -> Statement:
