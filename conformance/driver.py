@@ -149,8 +149,8 @@ class Driver:
             return command.with_handle(own)
         if isinstance(command, c.RequestCancel):
             return c.RequestCancel(self._own(command.job), command.by_parent)
-        if isinstance(command, c.Recover) and command.hook is not None and command.hook.job is not None:
-            return c.Recover(command.batch, c.Hook(command.hook.kind, self._own(command.hook.job)))
+        if isinstance(command, (c.Recover, c.Claim)) and command.hook is not None and command.hook.job is not None:
+            return command.with_hook_on(self._own(command.hook.job))
         if isinstance(command, c.Atomically):
             return c.Atomically(tuple(self.native(each) for each in command.commands), command.end)
         return command

@@ -101,6 +101,11 @@ class Claim(Command):
     lease: int | None = None
     hook: Hook | None = None
 
+    def with_hook_on(self, job: JobId | JobRef) -> Claim:
+        """The same claim with its hook's job named otherwise."""
+        assert self.hook is not None
+        return Claim(self.worker, self.limit, self.max_claims, self.lease, Hook(self.hook.kind, job))
+
 
 class HandleCommand(Command):
     """Base of the writes and reads that a worker makes with a lease handle."""
@@ -180,6 +185,11 @@ class Recover(Command):
     verb: ClassVar[str] = "recover"
     batch: int = 10
     hook: Hook | None = None
+
+    def with_hook_on(self, job: JobId | JobRef) -> Recover:
+        """The same sweep with its hook's job named otherwise."""
+        assert self.hook is not None
+        return Recover(self.batch, Hook(self.hook.kind, job))
 
 
 @value

@@ -78,11 +78,15 @@ def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
     if not ready:
         yield o.Claimed()
         return
-    if command.hook is not None and command.hook.kind in ("raise", "cancel"):
+    hook = command.hook
+    if hook is not None and hook.kind in ("raise", "cancel"):
         yield o.HookRaised(tuple(ready))
         return
     for count in range(len(ready), 0, -1):
         taken = ready[:count]
+        if hook is not None and hook.kind == "poison" and hook.job in taken:
+            yield o.HookRaised(tuple(taken))
+            continue
         handles = tuple(c.Handle(n, command.worker, _next_token(world.jobs[n - 1])) for n in taken)
         yield o.Claimed(handles, tuple(taken) if command.hook is not None else None)
 

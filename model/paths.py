@@ -47,11 +47,9 @@ class Binding:
             return command.with_handle(self._handle(command.handle))
         if isinstance(command, c.RequestCancel):
             return c.RequestCancel(self._job(command.job), command.by_parent)
-        if isinstance(command, c.Recover):
+        if isinstance(command, (c.Recover, c.Claim)):
             hook = command.hook
-            if hook is None or hook.job is None:
-                return command
-            return c.Recover(command.batch, c.Hook(hook.kind, self._job(hook.job)))
+            return command if hook is None or hook.job is None else command.with_hook_on(self._job(hook.job))
         if isinstance(command, c.AdvanceTo):
             return self._advance(command, world)
         if isinstance(command, c.Atomically):
@@ -107,11 +105,11 @@ class Naming:
             return command.with_handle(self.handles[command.handle])
         if isinstance(command, c.RequestCancel):
             return c.RequestCancel(self.jobs[command.job], command.by_parent)  # type: ignore[index]
-        if isinstance(command, c.Recover):
+        if isinstance(command, (c.Recover, c.Claim)):
             hook = command.hook
             if hook is None or hook.job is None:
                 return command
-            return c.Recover(command.batch, c.Hook(hook.kind, self.jobs[hook.job]))  # type: ignore[index]
+            return command.with_hook_on(self.jobs[hook.job])  # type: ignore[index]
         if isinstance(command, c.Advance):
             return self._advance(command, world)
         if isinstance(command, c.Atomically):

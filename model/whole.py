@@ -50,7 +50,7 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         return Violation("CLAIM-05", "claim: row", "a handle names another worker than the claimer")
     checks: list[Check] = []
     if command.hook is not None and count:
-        if command.hook.kind in ("raise", "cancel"):
+        if command.hook.kind in ("raise", "cancel") or (command.hook.kind == "poison" and command.hook.job in claimed):
             return Violation(_ROLLED_BACK.clause, _ROLLED_BACK.reason, "the hook raised, yet the claim went through")
         if outcome.hooked is None or sorted(outcome.hooked) != sorted(claimed):
             why = f"the hook was given {outcome.hooked}, claimed were {claimed}"
@@ -117,7 +117,10 @@ def _only_fault(record: Record, now: int) -> bool:
 def _hook_of_claim_raised(world: World, command: c.Claim, now: int) -> Whole:
     if command.hook is None or command.hook.kind == "ok":
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", "the hook did not raise")
-    return (_ROLLED_BACK,) if eligible(world, now) else ()
+    ready = eligible(world, now)[: min(command.limit, command.max_claims)]
+    if command.hook.kind == "poison" and command.hook.job not in ready:
+        return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", "its job was not to be claimed")
+    return (_ROLLED_BACK,) if ready else ()
 
 
 _NOTHING = Check("REC-06", "sweep: nothing found, nothing written", True)
