@@ -20,22 +20,21 @@ Names = tuple[int, ...]
 def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     """The record as it behaves from `now` on. Without a bounded clock its instants are made relative to `now`.
 
-    A lease of the queue's own length that ran out long ago has just run out, and one that runs beyond the bounded
-    clock runs just beyond it (one tick before an expiry is still offered, hence two ticks): no later instant lies
-    between. Lengths other than the queue's own are kept as they are, for LEASE-07 tells them apart. An ended job
-    refuses everything alike, so its counts and all but its newest handle go. Old handles are a set. Of a cancel
-    request only its being there decides.
+    A lease that ran out long ago has just run out, if it is of the queue's own length (a shorter one may yet run out by
+    an asker's own reckoning, LEASE-07). One that runs beyond the bounded clock runs just beyond it: no instant to come
+    lies between (one tick before an expiry is still offered, hence two ticks), by any asker's reckoning. An ended job
+    refuses everything alike, so its counts and all but its newest handle go: only that one's refusals have teeth. Old
+    handles are a set. Of a cancel request only its being there decides.
     """
     spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued = record
     until = bounds.until
     shift = 0 if until is not None else now
     if status == RUNNING:
         if expires is not None:
-            if lease == spec.lease_seconds:
-                if expires < now:
-                    expires = now
-                elif until is not None and expires > until + 1:
-                    expires = until + 2
+            if expires < now and lease == spec.lease_seconds:
+                expires = now
+            elif until is not None and expires > until + 1 and lease <= spec.lease_seconds:
+                expires = until + 2
             expires -= shift
         due = None
     elif status == PENDING:
@@ -63,9 +62,9 @@ def at_rest(jobs: tuple[Record, ...], now: int, bounds: Bounds) -> bool:
         return False
     for record in jobs:
         if record.status == RUNNING:
-            if record.expires is None or record.lease != record.spec.lease_seconds:
+            if record.expires is None or now < record.expires <= until + 1:
                 return False
-            if now < record.expires <= until + 1:
+            if record.expires <= now and record.lease != record.spec.lease_seconds:
                 return False
         elif record.due is not None and now < record.due <= until + 1:
             return False

@@ -146,19 +146,18 @@ def handles_of(world: World, job: int) -> Iterator[c.Handle]:
 
 
 def advances(world: World, bounds: Bounds) -> Iterator[c.Advance]:
-    """To one tick before, at, and (where the clock is free) one tick after each instant that is ahead."""
+    """To each lease expiry and each due instant that is ahead, and to one tick before it.
+
+    A free clock also moves to one tick after an expiry; a bounded one meets that state when it moves on to the next.
+    """
+    now, until = world.now, bounds.until
     offered = set()
     for record in world.jobs:
-        for instant in instants(record, bounds):
-            ahead = instant - world.now
-            if ahead > 0 and ahead not in offered and (bounds.until is None or instant <= bounds.until):
+        instant = record.expires if record.status == RUNNING else record.due if record.status == PENDING else None
+        if instant is None or instant <= now:
+            continue
+        for at in (instant, instant - 1) if until is not None or record.status == PENDING else (instant, instant - 1, instant + 1):
+            ahead = at - now
+            if ahead > 0 and ahead not in offered and (until is None or at <= until):
                 offered.add(ahead)
                 yield c.Advance(ahead)
-
-
-def instants(record: Record, bounds: Bounds) -> tuple[int, ...]:
-    """The instants around this job's lease expiry or due instant at which something may change."""
-    if record.status == RUNNING and record.expires is not None:
-        at = (record.expires, record.expires - 1)
-        return at if bounds.until is not None else (*at, record.expires + 1)
-    return (record.due, record.due - 1) if record.status == PENDING and record.due is not None else ()
