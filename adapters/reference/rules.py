@@ -136,7 +136,7 @@ class Rules(Editable):
     cancel_at: Literal["update", "transaction_before"] = "update"
     """Where a cancel looks at the job's status: in its update, or in a transaction before (CANCEL-09)."""
     silent: frozenset[Verb] = frozenset()
-    """Verbs that report a refused write as accepted (FENCE-06)."""
+    """Verbs that report a refused write as accepted, unless they stand in a caller's transaction (FENCE-06)."""
     joins_caller: bool = True
     """Writes inside a caller's transaction leave its end to the caller."""
     lease_ratio: int = 3

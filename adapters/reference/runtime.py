@@ -164,7 +164,8 @@ class Runtime:
                 row = await first(connection, self.statements.unfenced[write], values)
         await self._end(connection, joined)
         if row is None:
-            return o.Accepted(self.spec.spell(ACCEPTED_AS[write])) if verb in self.rules.silent else REFUSED
+            silent = verb in self.rules.silent and not joined
+            return o.Accepted(self.spec.spell(ACCEPTED_AS[write])) if silent else REFUSED
         return o.Accepted(row.status, row.due if row.status == PENDING else None)
 
     def _handle(self, command: c.HandleCommand, now: int) -> dict[str, Any]:

@@ -1,0 +1,90 @@
+"""Faults of recovery (REC-01…12). This module must never know of claims."""
+
+from __future__ import annotations
+
+from fencepost.adapters.reference import predicates as p
+from fencepost.adapters.reference.rules import Rules
+
+from . import wrong as w
+from .mutant import Change, Mutant, add, both, but, drop, put, shift, swap
+
+
+def _expired(change_of: str, *args: object) -> Change:
+    """The same change where a sweep reads and where its update looks again."""
+    return both(*(lambda rules, at=at: getattr(rules, change_of)(at, *args) for at in ("expired", "expired_again")))
+
+
+def _start_up_like_any_sweep(rules: Rules) -> Rules:
+    return both(*(put(at, "expired_or_own", p.lease_expired) for at in ("left_behind", "left_behind_again")))(rules)
+
+
+def _start_up_takes_all(rules: Rules) -> Rules:
+    return both(*(drop(at, "expired_or_own") for at in ("left_behind", "left_behind_again")))(rules)
+
+
+def _generation_of_the_first(rules: Rules) -> Rules:
+    changed = rules.but("sweep_values", "first")
+    for case in ("cancelled", "requeue", "failed"):
+        changed = changed.replaced(f"recover.{case}", "lease_generation", w.generation_as_seen)
+    return changed
+
+
+SWEEP_MUTANTS: tuple[Mutant, ...] = (
+    Mutant("sweep-by-own-lease", "LEASE-07", "A sweep judges expiry by its own configured lease, not by the recorded "
+           "one (kubernetes PR#114872, arq#402).",
+           both(put("expired", "lease_expired", w.expired_by_own_lease), put("expired_again", "lease_expired", w.expired_by_own_lease))),
+    Mutant("sweep-revives-cancelled", "CANCEL-05", "Recovery re-queues an expired job with a cancel request (asset-studio#4).",
+           drop("recover", "cancelled")),
+    Mutant("sweep-requeues-before-cancel", "CANCEL-05", "Recovery looks at the budget before it looks for a cancel request.",
+           swap("recover", "cancelled", "requeue")),
+    Mutant("requeue-keeps-owner", "REC-01", "A recovered job still names its dead owner (Hangfire.Redis.StackExchange#135).",
+           drop("recover.requeue", "worker_id")),
+    Mutant("requeue-keeps-lease", "REC-01", "A recovered job keeps its expired lease.",
+           drop("recover.requeue", "lease_expires_at")),
+    Mutant("requeue-finished", "REC-01", "A recovered job is pending and has a finish instant.",
+           put("recover.requeue", "finished_at", p.finish)),
+    Mutant("requeue-keeps-token", "REC-01", "Recovery leaves the generation to its dead holder.",
+           drop("recover.requeue", "lease_generation"), "mutation"),
+    Mutant("requeue-without-backoff", "REC-01", "A recovered job is due at once although its queue backs off.",
+           put("recover.requeue", "next_attempt_at", w.retry_at_once), "mutation"),
+    Mutant("recover-fails-all", "REC-01", "An expired job fails with budget left (airflow#24906).",
+           swap("recover", "requeue", "failed")),
+    Mutant("recover-content-code", "REC-01", "A job that was lost fails with a CONTENT code.",
+           put("recover.failed", "error_code", w.code("REC-01", "PAGE_VALIDATION_FAILED"))),
+    Mutant("recover-without-code", "REC-01", "A job that was lost fails without a code.",
+           drop("recover.failed", "error_code")),
+    Mutant("recover-failed-keeps-lease", "REC-01", "A job that failed in recovery keeps its lease (worker#254).",
+           drop("recover.failed", "lease_expires_at")),
+    Mutant("recover-unfinished", "TERM-03", "A job that failed in recovery has no finish instant.",
+           drop("recover.failed", "finished_at")),
+    Mutant("recover-discards", "TERM-01", "A job whose budget is used up is stored as `discarded`.",
+           put("recover.failed", "status", w.status("TERM-01", "discarded"))),
+    Mutant("recover-too-early", "REC-02", "Recovery takes running jobs whose leases are valid.",
+           _expired("without", "lease_expired")),
+    Mutant("recover-late", "REC-01", "Recovery waits for the instant after the expiry.", _expired("shifted", "lease_expired")),
+    Mutant("recover-hard-coded-budget", "REC-03", "Recovery asks for three attempts, not for the row's own maximum (eliza#10854).",
+           put("recover.requeue.when", "budget_left", w.three_attempts)),
+    Mutant("recover-without-end", "REC-03", "A crash loop never ends (faktory#99).", drop("recover.requeue.when", "budget_left")),
+    Mutant("recover-once-too-often", "REC-03", "A used-up budget still buys one more attempt.",
+           shift("recover.requeue.when", "budget_left")),
+    Mutant("recover-counts", "REC-03", "Recovery counts an attempt that nobody made (river#1165).",
+           add("recover.requeue", p.count_attempt)),
+    Mutant("recover-uncounts", "REC-03", "Recovery gives the lost attempt back (hindsight#2675).",
+           add("recover.requeue", p.uncount_attempt)),
+    Mutant("loop-never-sweeps", "REC-04", "Recovery runs only at start-up (OpenViking PR#4751).", but("tick_sweeps", False)),
+    Mutant("start-up-spares-own", "REC-05", "A restarted process waits for the leases of what it left behind.",
+           _start_up_like_any_sweep),
+    Mutant("start-up-takes-all", "REC-05", "A starting process takes every running job for its own.", _start_up_takes_all),
+    Mutant("sweep-writes-for-nothing", "REC-06", "A sweep sends its update although it found nothing.", but("sweep_probes", False)),
+    Mutant("sweep-any-status", "REC-07", "A sweep does not look at the status, so it moves ended jobs (litestar-queues#36).",
+           _expired("without", "running")),
+    Mutant("sweep-hook-after-commit", "REC-08", "The sweep's hook runs after the commit, too late to undo anything.",
+           but("sweep_hook", "after_commit")),
+    Mutant("sweep-hook-cancelled-commits", "REC-08", "A cancelled hook does not undo its batch.", but("sweep_undone_by", Exception)),
+    Mutant("sweep-generation-of-first", "REC-09", "Every row of a batch gets the first row's generation.",
+           _generation_of_the_first, "mutation"),
+    Mutant("sweep-counts-read", "REC-10", "The summary counts rows read, also those of a batch that was rolled back.",
+           but("sweep_counts", "read")),
+    Mutant("sweep-stops-at-failure", "REC-12", "One batch that fails stops the sweep (procrastinate#1446).",
+           but("sweep_after_failure", "stop")),
+)  # fmt: skip
