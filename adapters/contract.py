@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 from fencepost.model import commands as c
 from fencepost.model.outcomes import Outcome, Row
 from fencepost.model.queues import QueueSpec
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
 
 class AdapterError(Exception):
@@ -126,3 +129,19 @@ class Adapter(abc.ABC):
     def actor(self, worker: int) -> Actor:
         """The client that acts as this worker; the same worker always gets the same one. Worker 0 enqueues and
         cancels, sweeps and probes."""
+
+
+@runtime_checkable
+class Gated(Protocol):
+    """What an adapter with a `gate` has besides: a scheduler can hold its actors' statements.
+
+    Lane n of a race is played by `actor(n)`, whichever worker its commands name.
+    """
+
+    async def connection(self, worker: int) -> AsyncConnection:
+        """The one connection that this actor works on, started, and kept until `close`; a write conflict on it shows
+        at once where the database would otherwise retry by itself.
+        """
+
+    async def blocked(self, workers: Collection[int]) -> Collection[int]:
+        """Those of these actors whose running statement waits for a lock that another of them holds."""

@@ -266,7 +266,7 @@ def test_a_schema_is_dropped_although_an_actor_left_a_transaction_open_and_anoth
         await holder.execute(JOBS.update().values(status="running"))
         waiting = asyncio.ensure_future(waiter.execute(JOBS.update().values(status="failed")))
         async with asyncio.timeout(30):
-            while not await database.blocked({"w2": waiter}):
+            while not await database.blocked({"w1": holder, "w2": waiter}):
                 assert not waiting.done()
         assert database.schema in await schemas()
         await database.close()

@@ -6,7 +6,7 @@ verb means.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import ClassVar, TypeVar
 
 from fencepost.adapters.contract import Actor, Adapter, Capabilities, HookRun
@@ -82,6 +82,18 @@ class ReferenceAdapter(Adapter):
         if known is None:
             known = self._actors[worker] = ReferenceActor(self, worker)
         return known
+
+    async def connection(self, worker: int) -> AsyncConnection:
+        """This actor's connection, on which a write conflict shows at once."""
+        connection = await self.actor(worker).connect()
+        await self.database.never_wait(connection)
+        return connection
+
+    async def blocked(self, workers: Collection[int]) -> frozenset[int]:
+        """Those of these actors that wait for a lock which another of them holds."""
+        actors = {self._actors[worker].name: worker for worker in workers if worker in self._actors}
+        connections = {name: on for name, on in self.connections().items() if name in actors}
+        return frozenset(actors[name] for name in await self.database.blocked(connections))
 
     def connections(self) -> dict[str, AsyncConnection]:
         """The actors' open connections by actor name."""

@@ -119,7 +119,11 @@ class Database(abc.ABC):
 
     @abc.abstractmethod
     async def blocked(self, connections: Mapping[str, AsyncConnection]) -> frozenset[str]:
-        """The names of those whose running statement waits for a lock."""
+        """The names of those whose running statement waits for a lock that another of them holds."""
+
+    @abc.abstractmethod
+    async def never_wait(self, connection: AsyncConnection) -> None:
+        """From now on a write conflict on this connection shows at once; nobody retries it unseen."""
 
     async def connect(self, name: str) -> AsyncConnection:
         """A physical connection for the one actor of this name, who keeps it and may close it.
@@ -216,6 +220,9 @@ class SqliteDatabase(Database):
         """One write lock is all that there can be, and only a transaction can hold it."""
         transactions = sum(_driver(connection).in_transaction for connection in connections.values())
         return transactions, int(transactions > 0 and self._write_locked())
+
+    async def never_wait(self, connection: AsyncConnection) -> None:
+        await _driver(connection).execute("PRAGMA busy_timeout = 0")
 
     async def blocked(self, connections: Mapping[str, AsyncConnection]) -> frozenset[str]:
         """Nobody: this database does not queue its writers, it refuses them."""
@@ -318,6 +325,9 @@ class PostgresDatabase(Database):
         row = await self._ask(_PROBE, [_pid(connection) for connection in connections.values()])
         return row[0]["transactions"], row[0]["locks"]
 
+    async def never_wait(self, connection: AsyncConnection) -> None:
+        """Nothing to do: nothing is retried here."""
+
     async def blocked(self, connections: Mapping[str, AsyncConnection]) -> frozenset[str]:
         names = {_pid(connection): name for name, connection in connections.items()}
         return frozenset(names[row["pid"]] for row in await self._ask(_BLOCKED, list(names)))
@@ -334,7 +344,7 @@ SELECT (SELECT count(*) FROM idle WHERE state LIKE 'idle in transaction%') AS tr
         WHERE granted AND locktype IN ('relation', 'tuple', 'transactionid', 'advisory')) AS locks
 """
 
-_BLOCKED = "SELECT pid FROM unnest($1::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0"
+_BLOCKED = "SELECT pid FROM unnest($1::int[]) AS pid WHERE pg_blocking_pids(pid) && $1::int[]"
 
 
 def _driver(connection: AsyncConnection) -> Any:

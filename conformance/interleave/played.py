@@ -66,6 +66,10 @@ class Played:
     commands: tuple[Ran, ...]
     """By lane, then in the lane's order."""
 
+    def statements_of(self, ran: Ran) -> tuple[Statement, ...]:
+        """The statements of one command, in order."""
+        return tuple(s for s in self.statements if s.lane == ran.lane and ran.start <= s.token <= ran.end)
+
     @property
     def preemptions(self) -> int:
         """How often a lane that could have gone on was interrupted: the bound of Musuvathi and Qadeer 2007."""

@@ -1,0 +1,92 @@
+"""The races that are certified: what is there before, what then runs at once, and which clauses that is about.
+
+Data only. It knows commands and clauses; never an adapter, a schedule or an outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from fencepost.model import commands as c
+from fencepost.model.queues import QUEUES
+from fencepost.model.trace import Trace, TraceStep
+
+ALL = tuple(QUEUES)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Commands of one actor each that run at once, after a prefix that runs alone.
+
+    `before` are labelled 1, 2, 3 …; the commands of the clock's lane and then of the actors' lanes go on counting.
+    """
+
+    clauses: tuple[str, ...]
+    """What an exhausted search certifies."""
+    before: tuple[c.Command, ...]
+    lanes: tuple[tuple[c.Command, ...], ...]
+    clock: tuple[c.Command, ...] = ()
+    queues: tuple[str, ...] = ALL
+    where_locked: tuple[str, ...] = ()
+    """What it certifies besides where rows stay locked until commit (`Capabilities.row_locks`)."""
+    about: str = ""
+    """What tells it from another program of the same pair."""
+
+    @property
+    def pair(self) -> str:
+        """Such as `complete ‖ recover claim`: lanes parted by a bar, each one's verbs by spaces."""
+        return " ‖ ".join(" ".join(command.verb for command in lane) for lane in self.lanes)
+
+    @property
+    def name(self) -> str:
+        """The pair, and what it is about; no other program has this name."""
+        return f"{self.pair}, {self.about}" if self.about else self.pair
+
+    def trace(self) -> Trace:
+        """The commands as a trace with lanes, and without a schedule."""
+        labelled = [TraceStep(n, command) for n, command in enumerate(self.before, 1)]
+        label, lanes = len(labelled), []
+        for lane in (self.clock, *self.lanes):
+            lanes.append(tuple(TraceStep(label + n, command) for n, command in enumerate(lane, 1)))
+            label += len(lane)
+        return Trace(tuple(labelled), tuple(lanes))
+
+    def certified(self, row_locks: bool) -> tuple[str, ...]:
+        """The clauses that it is about on such a database."""
+        return self.clauses + self.where_locked if row_locks else self.clauses
+
+
+_JOB, _HANDLE = c.JobRef(1), c.HandleRef(2)
+_HELD = (c.Enqueue(), c.Claim(1))
+_LAST_INSTANT = (*_HELD, c.AdvanceTo("expiry", _JOB, -1))
+_EXPIRED = (*_HELD, c.AdvanceTo("expiry", _JOB, 0))
+_EXPIRES = (c.AdvanceTo("expiry", _JOB, 0),)
+"""The lease may run out between any two statements of the others."""
+_EXPIRES_AND_DUE = (*_EXPIRES, c.Advance(QUEUES["mutation"].backoff_seconds or 0))
+"""And the recovered job may become due again."""
+
+_CLAIMS = Program(("CLAIM-06", "CLAIM-11"), (c.Enqueue(),), ((c.Claim(1),), (c.Claim(2),)), about="one job")
+
+PROGRAMS: tuple[Program, ...] = (
+    _CLAIMS,
+    replace(_CLAIMS, before=(c.Enqueue(), c.Enqueue()), where_locked=("CLAIM-14",), about="two jobs"),
+    replace(
+        _CLAIMS,
+        before=(c.Enqueue(), c.Enqueue()),
+        lanes=((c.Claim(1, 2, 2),), (c.Claim(2, 2, 2),)),
+        about="two jobs each",
+    ),
+    Program(("CANCEL-09",), (c.Enqueue(),), ((c.Claim(1),), (c.RequestCancel(_JOB),))),
+    Program(("CANCEL-09",), _HELD, ((c.Complete(_HANDLE),), (c.RequestCancel(_JOB),))),
+    Program(("REC-07",), _LAST_INSTANT, ((c.Complete(_HANDLE),), (c.Recover(),)), _EXPIRES),
+    Program(("REC-02",), _LAST_INSTANT, ((c.Renew(_HANDLE),), (c.Recover(),)), _EXPIRES),
+    Program(("REC-07",), _EXPIRED, ((c.Recover(),), (c.Recover(),))),
+    Program(
+        ("FENCE-02",), _LAST_INSTANT, ((c.Complete(_HANDLE),), (c.Recover(), c.Claim(2))), _EXPIRES,
+        queues=("backfill",), about="another worker",
+    ),
+    Program(
+        ("FENCE-03",), _LAST_INSTANT, ((c.Complete(_HANDLE),), (c.Recover(), c.Claim(1))), _EXPIRES_AND_DUE,
+        queues=("mutation",), about="the same worker",
+    ),
+)  # fmt: skip
