@@ -1,0 +1,103 @@
+"""From a reduced violation to what the user gets: the story, the scenario file, the entry in the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fencepost.model import commands as c
+from fencepost.model import outcomes as o
+from fencepost.model.clauses import CLAUSES
+from fencepost.model.legal import outcomes
+from fencepost.model.paths import Binding, Dangling
+from fencepost.model.queues import QUEUES, QueueSpec
+from fencepost.model.step import step
+from fencepost.model.trace import Trace
+from fencepost.model.world import Context, Step, Violation, World
+from fencepost.reports.result import FailureResult
+from fencepost.reports.story import Failure, story
+from fencepost.scenarios import Found, Scenario, expectation_of, write
+from fencepost.scenarios.expected import Expected
+
+FOLDER = Path(".fencepost")
+"""Where a run leaves what it found, below the folder it was started in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One violated clause with its shortest trace. `unreduced` is the length that the trace had when it was found."""
+
+    queue: str
+    trace: Trace
+    violation: Violation
+    unreduced: int
+
+
+def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> FailureResult:
+    """Write the scenario file and tell the story."""
+    path = write(scenario_of(finding, adapter, seed), folder / "failures")
+    violation = finding.violation
+    text = story(
+        Failure(
+            clause=violation.clause,
+            reason=violation.reason,
+            why=violation.why,
+            queue=finding.queue,
+            adapter=adapter,
+            trace=finding.trace,
+            scenario=str(path),
+            replay=f"fencepost replay {path} --adapter={adapter}",
+            unreduced=finding.unreduced,
+        )
+    )
+    return FailureResult(
+        clause=violation.clause,
+        reason=violation.reason,
+        why=violation.why,
+        queue=finding.queue,
+        scenario=str(path),
+        length=finding.trace.length,
+        story=text,
+    )
+
+
+def scenario_of(finding: Finding, adapter: str, seed: int) -> Scenario:
+    """The finding as a scenario file: it expects what a right queue answers."""
+    violation = finding.violation
+    return Scenario(
+        id="found",
+        clause=violation.clause,
+        queue=finding.queue,
+        title=CLAUSES[violation.clause].title,
+        trace=finding.trace,
+        adapters=(adapter,) if finding.trace.schedule is not None else None,
+        source="found",
+        found=Found(adapter, seed, violation.reason, violation.why),
+        expected=expectations(finding.trace, QUEUES[finding.queue]),
+    )
+
+
+def expectations(trace: Trace, spec: QueueSpec) -> dict[int, Expected]:
+    """What each sequential step must answer: what was observed, and for the last one what the model calls legal."""
+    world, binding = World(spec), Binding()
+    labels: dict[c.JobId, int] = {}
+    expected: dict[int, Expected] = {}
+    for each in trace.steps:
+        try:
+            command = binding.bind(each.command, world)
+        except Dangling:
+            continue
+        context = Context(world.now)
+        observed = each.outcome
+        after = None if observed is None else step(world, command, observed, context)
+        if not isinstance(after, Step) or each is trace.steps[-1]:
+            observed = next(outcomes(world, command, context))
+            after = step(world, command, observed, context)
+        assert observed is not None and isinstance(after, Step)
+        if isinstance(observed, o.Enqueued):
+            labels[observed.job] = each.label
+        if not isinstance(command, (c.Advance, c.Crash, c.Enqueue)):
+            expected[each.label] = expectation_of(observed, labels)
+        binding.note(each.label, observed)
+        world = after.world
+    return expected

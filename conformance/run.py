@@ -1,0 +1,223 @@
+"""One conformance run: every engine on every queue, then one verdict.
+
+Knows adapters by their contract and makes them anew for each engine. What was found is kept when a run is interrupted.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Protocol
+
+from fencepost.adapters.contract import Adapter, AdapterError, Capabilities
+from fencepost.model.applicability import pairs
+from fencepost.model.clauses import CLAUSES
+from fencepost.model.queues import ALL_QUEUES, QUEUES
+from fencepost.reports.result import (
+    Certificate,
+    ClauseResult,
+    Coverage,
+    FailureResult,
+    Result,
+    pair_verdict,
+    run_verdict,
+)
+
+from .driver import Run
+from .examine import Examination, reduced
+from .findings import FOLDER, Finding, report
+from .profiles import Profile
+from .races import race_all
+from .session import Session
+
+
+class Listener(Protocol):
+    """Who watches a run: progress, and failures as they are found."""
+
+    def task(self, name: str, total: int | None) -> None: ...
+
+    def advance(self, name: str, amount: int = 1) -> None: ...
+
+    def failed(self, failure: FailureResult) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run. `clauses` None means all of them; `minimum` of checks with teeth comes from the profile."""
+
+    adapter: str
+    make: Callable[[], Adapter]
+    queues: tuple[str, ...]
+    clauses: frozenset[str] | None
+    profile: Profile
+    seed: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """A run as far as it got."""
+
+    result: Result
+    interrupted: bool = False
+    fault: str = ""
+
+
+@dataclass(slots=True)
+class _Counts:
+    checked: dict[tuple[str, str], int] = field(default_factory=dict)
+    teeth: dict[tuple[str, str], int] = field(default_factory=dict)
+    schedules: dict[tuple[str, str], int] = field(default_factory=dict)
+    complete: set[tuple[str, str]] = field(default_factory=set)
+    failures: list[FailureResult] = field(default_factory=list)
+    certificates: list[Certificate] = field(default_factory=list)
+    examples: int = 0
+    steps: int = 0
+
+
+def run(plan: Plan, listener: Listener) -> Outcome:
+    """Run the plan to its end, to an interrupt, or to a harness fault; always returns what was found."""
+    started = time.monotonic()
+    counts = _Counts()
+    interrupted, fault = False, ""
+    try:
+        for queue in plan.queues:
+            _sequential(plan, queue, counts, listener)
+        for queue in plan.queues:
+            _interleaved(plan, queue, counts, listener)
+    except KeyboardInterrupt:
+        interrupted = True
+    except AdapterError as error:
+        fault = str(error)
+    capabilities = getattr(plan.make, "capabilities", None) or plan.make().capabilities
+    clauses = _verdicts(plan, capabilities, counts, unfinished=interrupted or bool(fault))
+    verdict = run_verdict(
+        clauses,
+        failures=len(counts.failures),
+        self_check=capabilities.verdict == "self-check",
+        fault=bool(fault),
+    )
+    result = Result(
+        verdict=verdict,
+        adapter=plan.adapter,
+        profile=plan.profile.name,
+        seed=plan.seed,
+        queues=plan.queues,
+        clauses=clauses,
+        certificates=tuple(counts.certificates),
+        failures=tuple(counts.failures),
+        coverage=Coverage(
+            examples=counts.examples,
+            steps=counts.steps,
+            schedules=sum(entry.schedules for entry in counts.certificates),
+            seconds=round(time.monotonic() - started, 2),
+        ),
+        versions=versions(),
+    )
+    return Outcome(result, interrupted, fault)
+
+
+def versions() -> dict[str, str]:
+    """What a result depends on, beside the adapter."""
+    known = {name: version(name) for name in ("fencepost", "hypothesis", "sqlalchemy")}
+    return {**known, "python": platform.python_version()}
+
+
+def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener) -> None:
+    name = f"{queue}: scripts"
+    listener.task(name, plan.profile.examples)
+    with Session(plan.make(), QUEUES[queue]) as session:
+        examination = Examination(session, plan.profile, plan.seed, FOLDER / "examples", lambda: listener.advance(name))
+        try:
+            for found in examination.violations(plan.clauses):
+                _note_failure(plan, queue, session, found, counts, listener)
+        finally:
+            counts.examples += examination.examples
+            counts.steps += session.driver.steps
+            counts.complete |= {(clause, queue) for clause in examination.complete}
+            for clause, (checked, teeth) in examination.teeth().items():
+                counts.checked[clause, queue] = counts.checked.get((clause, queue), 0) + checked
+                counts.teeth[clause, queue] = counts.teeth.get((clause, queue), 0) + teeth
+
+
+def _note_failure(plan: Plan, queue: str, session: Session, found: object, counts: _Counts, listener: Listener) -> None:
+    unreduced = len(found.done) if isinstance(found, Run) else 0
+    story = reduced(session, found)  # type: ignore[arg-type]
+    finding = Finding(queue, story.trace, story.violation, unreduced or story.length)
+    failure = report(finding, plan.adapter, plan.seed)
+    counts.failures.append(failure)
+    listener.failed(failure)
+
+
+def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener) -> None:
+    name = f"{queue}: schedules"
+    listener.task(name, None)
+    for raced in race_all(plan, queue, lambda: listener.advance(name)):
+        for certificate in raced.certificates:
+            counts.certificates.append(certificate)
+            place = certificate.clause, queue
+            counts.schedules[place] = counts.schedules.get(place, 0) + certificate.schedules
+            if certificate.exhaustive:
+                counts.complete.add(place)
+        if raced.finding is not None:
+            failure = report(raced.finding, plan.adapter, plan.seed)
+            counts.failures.append(failure)
+            listener.failed(failure)
+
+
+def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinished: bool) -> tuple[ClauseResult, ...]:
+    failed = {(failure.clause, failure.queue): failure for failure in counts.failures}
+    results = []
+    for clause, queue, cell in pairs(ALL_QUEUES):
+        built = cell.status != "not built"
+        if built and (queue not in plan.queues or (plan.clauses is not None and clause not in plan.clauses)):
+            continue
+        place = clause, queue
+        lacking = _lacking(clause, capabilities)
+        applicable = cell.status != "not applicable" and not lacking
+        verdict = pair_verdict(
+            checked=counts.checked.get(place, 0),
+            teeth=counts.teeth.get(place, 0),
+            failed=place in failed,
+            built=built,
+            applicable=applicable,
+            complete=place in counts.complete,
+            schedules=counts.schedules.get(place, 0),
+            minimum=plan.profile.minimum,
+        )
+        reason = cell.reason if not applicable or not built else ""
+        if lacking and built:
+            reason = lacking
+        elif place in failed:
+            reason = failed[place].reason
+        elif verdict in ("inconclusive", "not exercised") and built:
+            teeth = counts.teeth.get(place, 0)
+            reason = f"{teeth} of {plan.profile.minimum} checks with teeth" + (", cut short" if unfinished else "")
+        results.append(
+            ClauseResult(
+                id=clause,
+                queue=queue,
+                verdict=verdict,
+                checked=counts.checked.get(place, 0) + counts.schedules.get(place, 0),
+                teeth=counts.teeth.get(place, 0) + counts.schedules.get(place, 0),
+                reason=reason,
+            )
+        )
+    return tuple(results)
+
+
+def _lacking(clause: str, capabilities: Capabilities) -> str:
+    """The declaration that makes this clause not applicable to the adapter, or nothing."""
+    if CLAUSES[clause].engine == "interleaved" and capabilities.gate == "none":
+        return "the adapter declares no gate: its statements cannot be scheduled"
+    if clause == "CLAIM-12" and not capabilities.hooks:
+        return "the adapter declares no hooks"
+    if clause == "REC-08" and not capabilities.hooks:
+        return "the adapter declares no hooks"
+    if clause == "CLAIM-09" and not capabilities.probe:
+        return "the adapter declares no probe"
+    if clause == "REC-06" and not capabilities.counts_statements:
+        return "the adapter does not count statements"
+    return ""
