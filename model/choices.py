@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from . import commands as c
 from .errors import EXAMPLES
 from .queues import PENDING, RUNNING
-from .world import Record, World
+from .world import World
 
 
 @dataclass(frozen=True, slots=True)
