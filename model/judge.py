@@ -372,7 +372,7 @@ def _judge_claim(record: Record, command: c.Command, answer: Answer, now: int) -
     if spec.has_token:
         if any(token == old for _, old in record.issued):
             return Violation(_TOKEN.clause, _TOKEN.reason, f"token {token} was issued before")
-        if type(token) is int and type(record.token) is int and token != record.token + 1:
+        if type(record.token) is int and token != record.token + 1:
             return Violation(_TOKEN_NEXT.clause, _TOKEN_NEXT.reason, f"token {token} after {record.token}")
     lease = command.lease or spec.lease_seconds
     issued = record.issued if (answer.worker, token) in record.issued else (*record.issued, (answer.worker, token))

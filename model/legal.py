@@ -144,7 +144,7 @@ def _sweeps(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
         at = must.index(hook.job) // command.batch * command.batch
         moved = must[:at] + must[at + command.batch :]
         if not moved:
-            yield o.HookRaised(tuple(must))
+            yield from (o.HookRaised(tuple(must)), _swept(world, [], True, (), now))
             return
     yield _swept(world, moved, moved != must, tuple(moved), now)
 

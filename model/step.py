@@ -56,7 +56,7 @@ def step(world: World, command: c.Command, outcome: o.Outcome, context: Context)
     """
     kind = type(command)
     if kind is c.Advance:
-        return _advance(world, command, context)  # type: ignore[arg-type]
+        return _advance(world, command, outcome, context)  # type: ignore[arg-type]
     if kind is c.Enqueue:
         return _enqueue(world, command, outcome, context)  # type: ignore[arg-type]
     if kind is c.Atomically:
@@ -198,7 +198,9 @@ def _judge_plain(world: World, command: c.Command, outcome: o.Outcome) -> Checks
 _CLASSIFIED = (Check("ERR-01", "classify: family", True),)
 
 
-def _advance(world: World, command: c.Advance, context: Context) -> Step | Violation:
+def _advance(world: World, command: c.Advance, outcome: o.Outcome, context: Context) -> Step | Violation:
+    if outcome is not o.DONE:
+        return Violation(SETUP, "outcome of another kind", f"advance cannot answer {type(outcome).__name__}")
     if world.rows is not None and context.view is not None and world.rows != context.view:
         return Violation(SETUP, "rows changed with the clock", "no command ran, yet a row changed")
     return Step(World(world.spec, world.now + command.seconds, world.jobs, world.rows), ())

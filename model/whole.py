@@ -37,7 +37,7 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
     """Bounds always; order, starvation and what was passed over only where nothing overlapped."""
     now = context.now
     if isinstance(outcome, o.HookRaised):
-        return _hook_of_claim_raised(world, command, now)
+        return _hook_of_claim_raised(world, command, context)
     if not isinstance(outcome, o.Claimed):
         return ()
     claimed = [handle.job for handle in outcome.handles]
@@ -52,10 +52,10 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
     if command.hook is not None and count:
         if command.hook.kind in ("raise", "cancel") or (command.hook.kind == "poison" and command.hook.job in claimed):
             return Violation(_ROLLED_BACK.clause, _ROLLED_BACK.reason, "the hook raised, yet the claim went through")
-        if outcome.hooked is None or sorted(outcome.hooked) != sorted(claimed):
-            why = f"the hook was given {outcome.hooked}, claimed were {claimed}"
-            return Violation(_HOOKED.clause, _HOOKED.reason, why)
         checks.append(_HOOKED)
+    if sorted(outcome.hooked or ()) != (sorted(claimed) if command.hook is not None else []):
+        why = f"the hook was given {outcome.hooked}, claimed were {claimed}"
+        return Violation(_HOOKED.clause, _HOOKED.reason, why)
     if context.overlapped:
         return tuple(checks)
     ready = eligible(world, now)
@@ -114,13 +114,16 @@ def _only_fault(record: Record, now: int) -> bool:
     return faults == 1
 
 
-def _hook_of_claim_raised(world: World, command: c.Claim, now: int) -> Whole:
+def _hook_of_claim_raised(world: World, command: c.Claim, context: Context) -> Whole:
     if command.hook is None or command.hook.kind == "ok":
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", "the hook did not raise")
-    ready = eligible(world, now)[: min(command.limit, command.max_claims)]
-    if command.hook.kind == "poison" and command.hook.job not in ready:
-        return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", "its job was not to be claimed")
-    return (_ROLLED_BACK,) if ready else ()
+    ready = eligible(world, context.now)[: min(command.limit, command.max_claims)]
+    if context.overlapped:
+        return (_ROLLED_BACK,) if ready else ()
+    if not ready or (command.hook.kind == "poison" and command.hook.job not in ready):
+        why = "nothing that the hook raises for was to be claimed"
+        return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", why)
+    return (_ROLLED_BACK,)
 
 
 _NOTHING = Check("REC-06", "sweep: nothing found, nothing written", True)
@@ -154,7 +157,12 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     if isinstance(outcome, o.HookRaised):
         if hook is None or hook.kind == "ok":
             return Violation("REC-08", "sweep: hook raised by itself", "the hook did not raise")
-        return _after_failed_batch(world, command, must, must) if must and not context.overlapped else ()
+        if context.overlapped:
+            return ()
+        if not must:
+            why = "nothing was there to be swept, so the hook had no business to run"
+            return Violation("REC-08", "sweep: hook raised by itself", why)
+        return _after_failed_batch(world, command, must, must)
     if not isinstance(outcome, o.Recovered):
         return ()
     moved = [row.job for row in outcome.rows]
@@ -164,9 +172,9 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     if hook is not None and moved:
         if hook.kind in ("raise", "cancel"):
             return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, "the hook raised, yet rows moved")
-        if sorted(outcome.hooked or ()) != sorted(moved):
-            return Violation(_GIVEN.clause, _GIVEN.reason, f"the hook was given {outcome.hooked}, changed were {moved}")
         checks.append(_GIVEN)
+    if sorted(outcome.hooked or ()) != (sorted(moved) if hook is not None else []):
+        return Violation(_GIVEN.clause, _GIVEN.reason, f"the hook was given {outcome.hooked}, changed were {moved}")
     if context.overlapped:
         return tuple(checks)
     left = [n for n in must if n not in moved]
