@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from .claims import CLAIM_MUTANTS
+from .ends import CANCEL_MUTANTS, END_MUTANTS
+from .failures import FAILURE_MUTANTS
+from .fences import FENCE_MUTANTS, LEASE_MUTANTS
 from .mutant import Mutant
 from .races import RACES
 from .sweeps import SWEEP_MUTANTS
-from .writes import WRITE_MUTANTS
 
-MUTANTS: tuple[Mutant, ...] = (*CLAIM_MUTANTS, *WRITE_MUTANTS, *SWEEP_MUTANTS, *RACES)
+MUTANTS: tuple[Mutant, ...] = (
+    *CLAIM_MUTANTS,
+    *LEASE_MUTANTS,
+    *FENCE_MUTANTS,
+    *END_MUTANTS,
+    *CANCEL_MUTANTS,
+    *SWEEP_MUTANTS,
+    *FAILURE_MUTANTS,
+    *RACES,
+)
 """In the order of the contract's chapters; races last."""

@@ -22,9 +22,7 @@ _ANYWHERE = tuple(
     (family, re.compile("|".join("[A-Z0-9_]+".join(map(re.escape, glob.strip("*").split("*"))) for glob in globs)))
     for family, globs in PATTERNS
 )
-_ANY_FAILED = tuple(
-    (family, (*globs, "*_FAILED") if family == "CONTENT" else globs) for family, globs in PATTERNS
-)
+_ANY_FAILED = tuple((family, (*globs, "*_FAILED") if family == "CONTENT" else globs) for family, globs in PATTERNS)
 
 
 def limit_before_cancel(code: str) -> str | None:

@@ -30,7 +30,7 @@ class Mutant:
     race: bool = False
     """Whether it takes two actors at once."""
     pair: str | None = None
-    """What must overlap, for a race: two stories of one actor each, parted by a bar, their verbs by spaces."""
+    """What must overlap, for a race: the name of the program that shows it."""
 
 
 def drop(place: str, *names: str) -> Change:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fencepost.adapters.reference.terms import Assign, Pred, assign
 from fencepost.model.queues import FAILED, PENDING, RUNNING
-from sqlalchemy import and_, false, or_
+from sqlalchemy import and_, case, false, null, or_
 
 # Claims.
 pending_or_expired = Pred(
@@ -18,9 +18,7 @@ lease_from_now = assign("lease_expires_at", "CLAIM-05", lambda c, a: a.now)
 count_two = assign("attempt_count", "ATT-01", lambda c, a: c.attempt_count + 2)
 
 # Leases.
-valid_by_own_lease = Pred(
-    "valid_by_own_lease", "LEASE-07", "heartbeat_at", lambda c, a: c.heartbeat_at > a.lease_ago
-)
+valid_by_own_lease = Pred("valid_by_own_lease", "LEASE-07", "heartbeat_at", lambda c, a: c.heartbeat_at > a.lease_ago)
 expired_by_own_lease = Pred(
     "expired_by_own_lease", "LEASE-07", "heartbeat_at", lambda c, a: c.heartbeat_at <= a.lease_ago
 )
@@ -45,7 +43,9 @@ def code(clause: str, stored: str) -> Assign:
 
 
 retry_at_once = assign("next_attempt_at", "ATT-02", lambda c, a: a.now)
-cancel_now = assign("cancel_requested_at", "CANCEL-03", lambda c, a: a.now)
+cancel_toggled = assign(
+    "cancel_requested_at", "CANCEL-03", lambda c, a: case((c.cancel_requested_at.is_(None), a.now), else_=null())
+)
 generation_as_seen = assign("lease_generation", "REC-09", lambda c, a: a.seen_generation + 1)
 generation_of_handle = assign("lease_generation", "FENCE-03", lambda c, a: a.generation)
 back_a_generation = assign("lease_generation", "REL-01", lambda c, a: c.lease_generation - 1)

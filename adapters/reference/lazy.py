@@ -1,4 +1,4 @@
-"""Handles as an object-relational mapper would hand them out: rows that live as long as the transaction they came from.
+"""Handles as an object-relational mapper would hand them out: rows that expire when their session goes on.
 
 Only a faulty runtime returns them (CLAIM-13). This module must never know what a claim does.
 """
@@ -8,22 +8,25 @@ from __future__ import annotations
 from typing import cast
 
 from fencepost.model import commands as c
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncTransaction
+from sqlalchemy import Connection, event
+from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.orm.exc import DetachedInstanceError
 
 
 class LazyHandle:
-    """A handle whose fields can be read only while its transaction is open."""
+    """A handle whose fields can be read until its connection begins another transaction."""
 
-    __slots__ = ("_handle", "_transaction")
-
-    def __init__(self, handle: c.Handle, transaction: AsyncTransaction | None) -> None:
+    def __init__(self, connection: AsyncConnection, handle: c.Handle) -> None:
         self._handle = handle
-        self._transaction = transaction
+        self._expired = False
+        event.listen(connection.sync_connection, "begin", self._expire, once=True)
+
+    def _expire(self, connection: Connection) -> None:
+        self._expired = True
 
     def _loaded(self) -> c.Handle:
-        if self._transaction is None or not self._transaction.is_active:
-            raise DetachedInstanceError("the row's transaction has ended, so its attributes cannot be read")
+        if self._expired:
+            raise DetachedInstanceError("the row's transaction has ended, so its attributes cannot be read any more")
         return self._handle
 
     @property
@@ -41,4 +44,4 @@ class LazyHandle:
 
 def lazy(connection: AsyncConnection, handle: c.Handle) -> c.Handle:
     """The handle as a row of the connection's current transaction."""
-    return cast(c.Handle, LazyHandle(handle, connection.get_transaction()))
+    return cast(c.Handle, LazyHandle(connection, handle))

@@ -65,6 +65,8 @@ class Shape:
     """There is no candidate read: each update picks its own row by a sub-select."""
     waits: bool = False
     """The candidate read locks its rows, and waits for those that others have locked."""
+    limits_first: bool = False
+    """The limit applies before locked rows are skipped (CLAIM-14)."""
 
 
 def doubling(spec: QueueSpec, attempts: int) -> int:
@@ -129,7 +131,7 @@ class Rules(Editable):
     claim_undone_by: type[BaseException] = BaseException
     """What a hook must raise to undo its claims (CLAIM-12): cancellation is no `Exception`."""
     claim_handles: Literal["scalars", "lazy"] = "scalars"
-    """What a claim returns: plain values, or rows that can be read only in the claim's own transaction (CLAIM-13)."""
+    """What a claim returns: plain values, or rows that expire with the worker's next transaction (CLAIM-13)."""
     fence_at: FenceAt = "update"
     late_fence: tuple[Pred, ...] = ()
     """What an update still checks whose fence was read before it."""

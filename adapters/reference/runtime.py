@@ -170,7 +170,7 @@ class Runtime:
 
     def _handle(self, command: c.HandleCommand, now: int) -> dict[str, Any]:
         handle = command.handle
-        assert isinstance(handle, c.Handle)
+        assert not isinstance(handle, c.HandleRef)
         return {
             "job": handle.job, "owner": c.worker_name(handle.worker), "generation": handle.token, "now": now,
             "lease_ago": now - self.spec.lease_seconds, "retry_at": None,

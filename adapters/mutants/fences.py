@@ -1,0 +1,117 @@
+"""Faults of leases and fences: each write's fence is taken apart in the same way (LEASE-01…04, FENCE-01…06).
+
+This module must never know of claims or sweeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fencepost.adapters.reference import predicates as p
+from fencepost.adapters.reference.rules import Verb
+
+from . import wrong as w
+from .mutant import Change, Mutant, add, both, but, drop, put, shift
+
+WRITES = (Verb.COMPLETE, Verb.FAIL, Verb.RELEASE, Verb.ACKNOWLEDGE)
+"""The writes that end a lease; a renewal's faults have clauses of their own."""
+
+_REPORT = {
+    ("anybody", Verb.RELEASE): " (ShedLock#1986)",
+    ("anybody", Verb.FAIL): " (litestar-queues#36)",
+    ("older-token", Verb.COMPLETE): " (bull#308)",
+    ("silent", Verb.COMPLETE): " (queue-jobs-worker#24)",
+}
+
+
+def _each(
+    kind: str, clause: str, title: str, change: Callable[[Verb], Change], queue: str = "backfill"
+) -> tuple[Mutant, ...]:
+    """The same fault in each of the writes."""
+    return tuple(
+        Mutant(f"{verb}-{kind}", clause, f"{title.format(verb)}{_REPORT.get((kind, verb), '')}.", change(verb), queue)
+        for verb in WRITES
+    )
+
+
+LEASE_MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "configure-any-lease", "LEASE-01", "A lease of one heartbeat is taken (airflow#57618).", but("lease_ratio", 1)
+    ),
+    Mutant("configure-two-heartbeats", "LEASE-01", "A lease of two heartbeats is taken.", but("lease_ratio", 2)),
+    Mutant(
+        "renew-takes-over",
+        "LEASE-02",
+        "A superseded worker's heartbeat makes the job its own again.",
+        both(drop("fence.renew", "owned"), add("writes.renew.renewed", p.own)),
+    ),
+    Mutant(
+        "renew-without-heartbeat",
+        "LEASE-03",
+        "A renewal leaves the heartbeat as it was.",
+        drop("writes.renew.renewed", "heartbeat_at"),
+    ),
+    Mutant(
+        "renew-without-lease",
+        "LEASE-03",
+        "A renewal beats, and the lease runs out all the same (dramatiq#692).",
+        drop("writes.renew.renewed", "lease_expires_at"),
+    ),
+    Mutant(
+        "renew-ends-lease",
+        "LEASE-03",
+        "A renewal sets the expiry to now.",
+        put("writes.renew.renewed", "lease_expires_at", w.lease_from_now),
+    ),
+    Mutant(
+        "renew-revives", "LEASE-04", "A late heartbeat revives an expired lease.", drop("fence.renew", "lease_valid")
+    ),
+    Mutant(
+        "renew-at-expiry",
+        "LEASE-04",
+        "A heartbeat at the very instant of expiry revives the lease.",
+        shift("fence.renew", "lease_valid"),
+    ),
+    Mutant(
+        "renew-older-token",
+        "FENCE-03",
+        "The same worker's older handle renews its newer lease, and writes its own generation back.",
+        both(drop("fence.renew", "same_generation"), add("writes.renew.renewed", w.generation_of_handle)),
+        "mutation",
+    ),
+)
+
+FENCE_MUTANTS: tuple[Mutant, ...] = (
+    *_each(
+        "expired",
+        "FENCE-01",
+        "An expired lease does not stop its holder's {}",
+        lambda verb: drop(f"fence.{verb}", "lease_valid"),
+    ),
+    *_each(
+        "at-expiry",
+        "FENCE-01",
+        "The lease still counts as valid at the instant of its expiry, for {}",
+        lambda verb: shift(f"fence.{verb}", "lease_valid"),
+    ),
+    *_each(
+        "anybody",
+        "FENCE-02",
+        "A superseded worker's {} is accepted while another one holds the job",
+        lambda verb: drop(f"fence.{verb}", "owned"),
+    ),
+    *_each(
+        "older-token",
+        "FENCE-03",
+        "The same worker's older handle still passes for {}",
+        lambda verb: drop(f"fence.{verb}", "same_generation"),
+        "mutation",
+    ),
+    *_each("silent", "FENCE-06", "A refused {} is reported as done", lambda verb: but("silent", frozenset({verb}))),
+    Mutant(
+        "renew-silent",
+        "FENCE-06",
+        "A refused renewal is reported as done, so a worker that lost its job goes on (db-scheduler#402).",
+        but("silent", frozenset({Verb.RENEW})),
+    ),
+)
