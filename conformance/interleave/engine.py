@@ -22,7 +22,9 @@ from fencepost.model.paths import Binding, Dangling
 from fencepost.model.queues import QueueSpec
 from fencepost.model.step import SETUP, step
 from fencepost.model.trace import Trace, TraceStep
+from fencepost.model.whole import eligible
 from fencepost.model.world import Checks, Context, Violation, World
+from fencepost.reports.result import Certificate
 
 from .exhaustive import Exhaustive
 from .gate import Gate
@@ -38,27 +40,20 @@ from .shape import Shaped, shape_of
 class History:
     """One schedule as it went: the statements and choices, the trace with what was answered, and the judgement.
 
-    `checks` is empty where it was not legal. `shape` is a fault in the statements themselves, legal as the answers are.
+    `illegal` is a clause that the answers and rows break, and `checks` is then empty; `misshapen` one that the
+    statements break (CLAIM-11, CLAIM-14), legal as the answers may be.
     """
 
     played: Played
     trace: Trace
     checks: Checks
-    violation: Violation | None
-    shape: Violation | None = None
+    illegal: Violation | None
+    misshapen: Violation | None
 
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """What a search over the schedules of one program says of one clause."""
-
-    clause: str
-    queue: str
-    adapter: str
-    pair: str
-    schedules: int
-    exhaustive: bool
-    bound: str
+    @property
+    def violation(self) -> Violation | None:
+        """What is wrong with it; an illegal answer outranks what the statements look like."""
+        return self.illegal or self.misshapen
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,30 +137,36 @@ class Lanes:
         for lane in range(1, len(self.trace.lanes)):
             for nth, start in enumerate(self._starts(lane)):
                 ran.append(Ran(lane, nth, len(ran), len(ran), now, await start(now)))
-        await self._judged(Played("", (), (), tuple(ran)))
+        found = judge(self._world, self._operations(tuple(ran)), await self._driver.look())
+        assert not isinstance(found, Violation), found
 
     async def _judged(self, played: Played) -> History:
-        operations = [
-            Operation(self._bound[ran.lane, ran.nth], ran.outcome, ran.start, ran.end, ran.now)
-            for ran in played.commands
-            if (ran.lane, ran.nth) in self._bound
-        ]
+        operations = self._operations(played.commands)
         found = judge(self._world, operations, await self._driver.look())
         if isinstance(found, Violation):
             if found.clause == SETUP:
                 raise AdapterError(f"{self.adapter.name}: {played.schedule}: {found.reason}: {found.why}")
-            return History(played, self._told(played), (), found)
-        return History(played, self._told(played), found, None)
+            return History(played, self._told(played), (), found, None)
+        return History(played, self._told(played), found, None, self._misshapen(played, operations))
 
-    def shaped(self, history: History, clauses: tuple[str, ...]) -> History:
-        """The history with its statements judged too, for those clauses that are about statements."""
-        commands = {(ran.lane, ran.nth): ran for ran in history.played.commands}
-        claims = [
-            Shaped(ran.outcome, history.played.statements_of(ran))
-            for at, ran in commands.items()
-            if type(self._bound.get(at)) is c.Claim
+    def _operations(self, commands: tuple[Ran, ...]) -> list[Operation]:
+        """The lanes' commands in the model's terms; one that had nothing to be about never ran."""
+        return [
+            Operation(self._bound[ran.lane, ran.nth], ran.outcome, ran.start, ran.end, ran.now)
+            for ran in commands
+            if (ran.lane, ran.nth) in self._bound
         ]
-        return replace(history, shape=shape_of(clauses, claims, self.adapter.capabilities.gate))
+
+    def _misshapen(self, played: Played, operations: list[Operation]) -> Violation | None:
+        claims = [
+            Shaped(ran.outcome, played.statements_of(ran))
+            for ran in played.commands
+            if type(self._bound.get((ran.lane, ran.nth))) is c.Claim
+        ]
+        asked = [each.command.limit for each in operations if type(each.command) is c.Claim]
+        due = len(eligible(self._world, self._world.now))
+        enough = len(asked) == len(operations) and sum(asked) <= due
+        return shape_of(claims, row_locks=self.adapter.capabilities.row_locks, enough=enough)
 
     def _told(self, played: Played) -> Trace:
         outcomes = {(ran.lane, ran.nth): ran.outcome for ran in played.commands}
@@ -314,46 +315,44 @@ async def replay_schedule(adapter: Adapter, spec: QueueSpec, trace: Trace) -> Vi
         broken = await lanes.checked_prefix()
         if broken is not None:
             return broken[1]
-        history = await lanes.play(Replay(trace.schedule))
-        shaped = lanes.shaped(history, ("CLAIM-11",))
-        return history.violation or shaped.shape
+        return (await lanes.play(Replay(trace.schedule))).violation
 
 
 class _Tally:
-    """Counts a search's schedules and keeps its first failures."""
+    """Counts a search's schedules and keeps its first failure."""
 
     def __init__(self, lanes: Lanes, program: Program, on_schedule: OnSchedule | None) -> None:
         self._lanes = lanes
         self._program = program
-        self._clauses = program.certified(lanes.adapter.capabilities.row_locks)
         self._on_schedule = on_schedule
         self.schedules = 0
-        self.failed: tuple[Trace, Violation] | None = None
-        self._misshapen: tuple[Trace, Violation] | None = None
+        self.failed: History | None = None
 
     def add(self, history: History) -> bool:
         """Count one schedule; whether it ends the search."""
         self.schedules += 1
-        history = self._lanes.shaped(history, self._clauses)
         if self._on_schedule is not None:
             self._on_schedule(history)
-        if history.violation is not None:
-            self.failed = history.trace, history.violation
-            return True
-        if history.shape is not None and self._misshapen is None:
-            self._misshapen = history.trace, history.shape
-        return False
+        if history.illegal is not None or (history.misshapen is not None and self.failed is None):
+            self.failed = history
+        return history.illegal is not None
 
     def certified(self, exhaustive: bool, cut: str) -> Certified:
-        failed = self.failed or self._misshapen
-        lanes, program = self._lanes, self._program
+        lanes, program, failed = self._lanes, self._program, self.failed
         jobs = sum(type(command) is c.Enqueue for command in program.before)
         bound = f"{jobs} jobs, {len(program.lanes)} actors, {sum(map(len, program.lanes))} commands at once"
         certificates = tuple(
             Certificate(
-                clause, lanes.spec.key, lanes.adapter.name, program.name, self.schedules, exhaustive,
-                f"{bound}; {cut}" if cut else bound,
+                clause=clause,
+                queue=lanes.spec.key,
+                adapter=lanes.adapter.name,
+                pair=program.name,
+                schedules=self.schedules,
+                exhaustive=exhaustive,
+                bound=f"{bound}; {cut}" if cut else bound,
             )
-            for clause in self._clauses
-        )  # fmt: skip
-        return Certified(certificates, self.schedules, exhaustive, *(failed or (None, None)))
+            for clause in program.certified(lanes.adapter.capabilities.row_locks)
+        )
+        if failed is None:
+            return Certified(certificates, self.schedules, exhaustive)
+        return Certified(certificates, self.schedules, exhaustive, failed.trace, failed.violation)

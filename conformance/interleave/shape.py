@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from fencepost.model import outcomes as o
 from fencepost.model.world import Violation
@@ -27,16 +27,16 @@ class Shaped(NamedTuple):
     statements: Sequence[Statement]
 
 
-def shape_of(
-    clauses: Sequence[str], claims: Sequence[Shaped], gate: Literal["none", "sqlite", "pg"]
-) -> Violation | None:
-    """The first fault in the claims' statements, of those clauses that were asked for."""
-    if "CLAIM-14" in clauses and any(claim.outcome == o.Claimed() for claim in claims):
+def shape_of(claims: Sequence[Shaped], *, row_locks: bool, enough: bool) -> Violation | None:
+    """The first fault in the claims' statements.
+
+    `row_locks`: candidates stay locked until commit. `enough`: nothing but claims ran, and there was a due job for
+    each, so that whichever of them locks the head of the queue, the others must find the next.
+    """
+    if row_locks and enough and any(claim.outcome == o.Claimed() for claim in claims):
         return Violation("CLAIM-14", "claim: past a locked head", "a claim came back empty, a due job was not locked")
-    if "CLAIM-11" not in clauses:
-        return None
     for claim in claims:
-        why = _locks(claim.statements) if gate == "pg" else _transactions(claim.statements)
+        why = _locks(claim.statements) if row_locks else _transactions(claim.statements)
         if why is not None:
             return Violation("CLAIM-11", "claim: transactions", why)
     return None
