@@ -101,7 +101,7 @@ RACES: tuple[Mutant, ...] = (
         queue="mutation",
         also=("CANCEL-09",),
         race=True,
-        pair="complete ‖ recover claim, the same worker",
+        pair="complete ‖ release claim, the same worker",
     ),
     Mutant(
         "complete-checks-cancel-before",

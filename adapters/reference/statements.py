@@ -83,12 +83,11 @@ class Statements:
         return named
 
     def _candidates(self, shape: Shape) -> Statement:
-        columns = (self._table.c.id, self._generation())
-        query: Select[Any] = self._queue(select(*columns))
+        wanted = select(self._table.c.id, self._generation())
+        query = self._queue(wanted)
         if shape.limits_first:
             head = self._queue(select(self._table.c.id)).scalar_subquery()
-            query = select(*columns).where(self._table.c.id.in_(head))
-            query = query.order_by(*self._order(self._rules.claim_order))
+            query = wanted.where(self._table.c.id.in_(head)).order_by(*self._order(self._rules.claim_order))
         if shape.skip_locked:
             query = query.with_for_update(skip_locked=True, of=self._table)  # CLAIM-10: no other table's rows
         elif shape.waits:
