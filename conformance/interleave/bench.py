@@ -12,8 +12,8 @@ from statistics import median
 from fencepost.adapters.contract import Adapter
 from fencepost.model.queues import QueueSpec
 
-from .engine import Lanes, lanes_of
 from .exhaustive import Exhaustive
+from .lanes import Lanes, lanes_of
 from .played import Played
 from .programs import PROGRAMS
 from .scheduler import Strategy

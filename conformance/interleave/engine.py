@@ -1,59 +1,29 @@
-"""The interleaved engine: plays lanes of commands on an adapter in chosen orders of statements, and has each judged.
+"""The interleaved engine: searches the schedules of a race for one that breaks a clause, and certifies what it saw.
 
-It knows adapters by their contract and `Gated` alone, and has no opinion about what is legal: `linear.judge` says so
-of what was answered, `shape` of the statements that were sent.
+It knows strategies and counts; what a schedule does and whether it is legal, `lanes` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
-from fencepost.adapters.contract import Adapter, AdapterError, Gated
-from fencepost.conformance.driver import Driver, worker_of
+from fencepost.adapters.contract import Adapter
 from fencepost.model import commands as c
-from fencepost.model import outcomes as o
-from fencepost.model.linear import Operation, judge
-from fencepost.model.paths import Binding, Dangling
 from fencepost.model.queues import QueueSpec
-from fencepost.model.step import SETUP, step
-from fencepost.model.trace import Trace, TraceStep
-from fencepost.model.whole import eligible
-from fencepost.model.world import Checks, Context, Violation, World
+from fencepost.model.trace import Trace
+from fencepost.model.world import Violation
 from fencepost.reports.result import Certificate
 
 from .exhaustive import Exhaustive
-from .gate import Gate
-from .played import Played, Ran
+from .lanes import History, Lanes, lanes_of
+from .played import Played
 from .programs import Program
 from .random_walk import RandomWalk
 from .replay import Replay
-from .scheduler import Start, Strategy, run_schedule
-from .shape import Shaped, shape_of
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """One schedule as it went: the statements and choices, the trace with what was answered, and the judgement.
-
-    `illegal` is a clause that the answers and rows break, and `checks` is then empty; `misshapen` one that the
-    statements break (CLAIM-11, CLAIM-14), legal as the answers may be.
-    """
-
-    played: Played
-    trace: Trace
-    checks: Checks
-    illegal: Violation | None
-    misshapen: Violation | None
-
-    @property
-    def violation(self) -> Violation | None:
-        """What is wrong with it; an illegal answer outranks what the statements look like."""
-        return self.illegal or self.misshapen
+from .scheduler import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,175 +36,6 @@ class Certified:
     exhaustive: bool
     trace: Trace | None = None
     violation: Violation | None = None
-
-
-class Lanes:
-    """A trace's lanes on one adapter, ready to be played again and again; made by `lanes_of`."""
-
-    def __init__(self, adapter: Adapter, spec: QueueSpec, trace: Trace, gates: list[Gate]) -> None:
-        self.trace = trace
-        self.spec = spec
-        self.adapter = adapter
-        self._driver = Driver(adapter, spec)
-        self._gates = gates
-        self._performs = [adapter.actor(worker).perform for worker in range(10)]
-        self._world = World(spec)
-        self._binding = Binding()
-        self._before: list[TraceStep] = []
-        self._bound: dict[tuple[int, int], c.Command] = {}
-
-    async def checked_prefix(self) -> tuple[Trace, Violation] | None:
-        """Run what comes before the lanes alone, and judge it with the rows after every step."""
-        run = await self._driver.play(Trace(self.trace.steps))
-        return None if run.violation is None else (run.trace(), run.violation)
-
-    async def prepare(self) -> None:
-        """Empty the queue and run what comes before the lanes, ungated."""
-        world = await self._driver.reset()
-        self._binding, self._before = Binding(), []
-        self._bound.clear()
-        for each in self.trace.steps:
-            try:
-                command = self._binding.bind(each.command, world)
-            except Dangling:
-                continue
-            outcome: o.Outcome = o.DONE
-            if type(command) is not c.Advance:
-                outcome = await self._serve(worker_of(command), command, world.now)
-            after = step(world, command, outcome, Context(world.now))
-            if isinstance(after, Violation):
-                raise AdapterError(f"{self.adapter.name}: {command.verb} answered otherwise before: {after.why}")
-            self._binding.note(each.label, outcome)
-            self._before.append(replace(each, outcome=outcome))
-            world = after.world
-        self._world = world
-
-    async def play(self, strategy: Strategy) -> History:
-        """Prepare, play the lanes in the order that the strategy chooses, look at the rows, and judge.
-
-        Raises:
-            Diverged: the schedule that the strategy follows does not fit.
-            Stuck: an actor waits for something that no other will release.
-            AdapterError: the adapter did not do what the harness needs.
-        """
-        await self.prepare()
-        now = [self._world.now]
-        advances = [self._advance(each.command) for each in self.trace.lanes[0]]
-        played = await run_schedule(
-            [partial(_move, now, seconds) for seconds in advances],
-            [(gate, self._starts(lane)) for lane, gate in enumerate(self._gates, 1)],
-            strategy,
-            now=lambda: now[0],
-            blocked=self._blocked if self.adapter.capabilities.row_locks else None,
-        )
-        return await self._judged(played)
-
-    async def run_ungated(self) -> None:
-        """The same work without a scheduler, one lane after another: what a schedule's cost is compared with."""
-        await self.prepare()
-        now = self._world.now + sum(self._advance(each.command) for each in self.trace.lanes[0])
-        ran: list[Ran] = []
-        for lane in range(1, len(self.trace.lanes)):
-            for nth, start in enumerate(self._starts(lane)):
-                ran.append(Ran(lane, nth, len(ran), len(ran), now, await start(now)))
-        found = judge(self._world, self._operations(tuple(ran)), await self._driver.look())
-        assert not isinstance(found, Violation), found
-
-    async def _judged(self, played: Played) -> History:
-        operations = self._operations(played.commands)
-        found = judge(self._world, operations, await self._driver.look())
-        if isinstance(found, Violation):
-            if found.clause == SETUP:
-                raise AdapterError(f"{self.adapter.name}: {played.schedule}: {found.reason}: {found.why}")
-            return History(played, self._told(played), (), found, None)
-        return History(played, self._told(played), found, None, self._misshapen(played, operations))
-
-    def _operations(self, commands: tuple[Ran, ...]) -> list[Operation]:
-        """The lanes' commands in the model's terms; one that had nothing to be about never ran."""
-        return [
-            Operation(self._bound[ran.lane, ran.nth], ran.outcome, ran.start, ran.end, ran.now)
-            for ran in commands
-            if (ran.lane, ran.nth) in self._bound
-        ]
-
-    def _misshapen(self, played: Played, operations: list[Operation]) -> Violation | None:
-        claims = [
-            Shaped(ran.outcome, played.statements_of(ran))
-            for ran in played.commands
-            if type(self._bound.get((ran.lane, ran.nth))) is c.Claim
-        ]
-        asked = [each.command.limit for each in operations if type(each.command) is c.Claim]
-        due = len(eligible(self._world, self._world.now))
-        enough = len(asked) == len(operations) and sum(asked) <= due
-        return shape_of(claims, row_locks=self.adapter.capabilities.row_locks, enough=enough)
-
-    def _told(self, played: Played) -> Trace:
-        outcomes = {(ran.lane, ran.nth): ran.outcome for ran in played.commands}
-        lanes = tuple(
-            tuple(replace(each, outcome=outcomes.get((lane, nth))) for nth, each in enumerate(steps))
-            for lane, steps in enumerate(self.trace.lanes)
-        )
-        return Trace(tuple(self._before), lanes, played.schedule or None)
-
-    def _starts(self, lane: int) -> list[Start]:
-        return [self._start(lane, nth, each) for nth, each in enumerate(self.trace.lanes[lane])]
-
-    def _start(self, lane: int, nth: int, each: TraceStep) -> Start:
-        def start(now: int) -> Coroutine[Any, Any, o.Outcome | None]:
-            return self._run(lane, nth, each, now)
-
-        return start
-
-    async def _run(self, lane: int, nth: int, each: TraceStep, now: int) -> o.Outcome | None:
-        try:
-            command = self._binding.bind(each.command, self._world)
-        except Dangling:  # an earlier command of this lane did not win what this one is about
-            return None
-        outcome = await self._serve(lane, command, now)
-        self._bound[lane, nth] = command
-        self._binding.note(each.label, outcome)
-        return outcome
-
-    async def _serve(self, actor: int, command: c.Command, now: int) -> o.Outcome:
-        return self._driver.translate(await self._performs[actor](self._driver.native(command), now))
-
-    def _advance(self, command: c.Command) -> int:
-        try:
-            advance = self._binding.bind(command, self._world)
-        except Dangling:
-            return 0
-        assert isinstance(advance, c.Advance)
-        return advance.seconds
-
-    async def _blocked(self, names: Any) -> set[str]:
-        assert isinstance(self.adapter, Gated)
-        return {str(worker) for worker in await self.adapter.blocked([int(name) for name in names])}
-
-
-def _move(now: list[int], seconds: int) -> o.Outcome:
-    now[0] += seconds
-    return o.DONE
-
-
-@asynccontextmanager
-async def lanes_of(adapter: Adapter, spec: QueueSpec, trace: Trace) -> AsyncIterator[Lanes]:
-    """The lanes of a trace on an adapter that is open with this queue; lane n is played by actor n.
-
-    Raises:
-        AdapterError: no scheduler can hold this adapter's statements.
-    """
-    if adapter.capabilities.gate == "none" or not isinstance(adapter, Gated):
-        raise AdapterError(f"{adapter.name}: has no gate, so that its actors cannot be interleaved")
-    gates: list[Gate] = []
-    try:
-        for lane in range(1, len(trace.lanes)):
-            gate = Gate(str(lane))
-            gates.append(gate)
-            gate.attach(await adapter.connection(lane))
-        yield Lanes(adapter, spec, trace, gates)
-    finally:
-        for gate in gates:
-            gate.detach()
 
 
 OnSchedule = Callable[[History], None]
@@ -259,23 +60,15 @@ async def certify(
         Stuck, AdapterError: the harness cannot go on.
     """
     async with lanes_of(adapter, spec, program.trace()) as lanes:
-        tally = _Tally(lanes, program, on_schedule)
-        broken = await lanes.checked_prefix()
-        if broken is not None:
-            return Certified((), 0, False, *broken)
-        seen: dict[str, History] = {}
+        return await _exhaust(lanes, _Tally(on_schedule), order, most, program)
 
-        async def play(strategy: Strategy) -> Played:
-            history = await lanes.play(strategy)
-            seen[history.played.schedule] = history
-            return history.played
 
-        search = Exhaustive(play, order, most=most)
-        async for played in search.schedules():
-            if tally.add(seen.pop(played.schedule)):
-                break
-        cut = "" if search.exhaustive else f"the first {tally.schedules} in the order of {order}"
-        return tally.certified(search.exhaustive, cut)
+async def first_failure(adapter: Adapter, spec: QueueSpec, trace: Trace, clause: str, *, most: int) -> Certified:
+    """The first of at most `most` schedules of any trace with lanes that breaks this clause, in the order of context
+    switches. Raises as `certify`.
+    """
+    async with lanes_of(adapter, spec, trace) as lanes:
+        return await _exhaust(lanes, _Tally(clause=clause), "switches", most)
 
 
 async def search(
@@ -289,7 +82,7 @@ async def search(
 ) -> Certified:
     """Play `most` random schedules of the program; the same seed plays the same ones. Raises as `certify`."""
     async with lanes_of(adapter, spec, program.trace()) as lanes:
-        tally = _Tally(lanes, program, on_schedule)
+        tally = _Tally(on_schedule)
         broken = await lanes.checked_prefix()
         if broken is not None:
             return Certified((), 0, False, *broken)
@@ -301,7 +94,27 @@ async def search(
             known.add(history.played.schedule)
             if tally.add(history):
                 break
-        return tally.certified(False, f"{most} random walks, seed {seed}")
+        return tally.certified(lanes, program, False, f"{most} random walks, seed {seed}")
+
+
+async def _exhaust(
+    lanes: Lanes, tally: _Tally, order: Literal["switches", "depth"], most: int | None, program: Program | None = None
+) -> Certified:
+    broken = await lanes.checked_prefix()
+    if broken is not None:
+        return Certified((), 0, False, *broken) if tally.wants(broken[1]) else Certified((), 0, False)
+    latest: list[History] = []
+
+    async def play(strategy: Strategy) -> Played:
+        latest[:] = [await lanes.play(strategy)]
+        return latest[0].played
+
+    schedules = Exhaustive(play, order, most=most)
+    async for _ in schedules.schedules():
+        if tally.add(latest[0]):
+            break
+    cut = "" if schedules.exhaustive else f"the first {tally.schedules} in the order of {order}"
+    return tally.certified(lanes, program, schedules.exhaustive, cut)
 
 
 async def replay_schedule(adapter: Adapter, spec: QueueSpec, trace: Trace) -> Violation | None:
@@ -319,40 +132,54 @@ async def replay_schedule(adapter: Adapter, spec: QueueSpec, trace: Trace) -> Vi
 
 
 class _Tally:
-    """Counts a search's schedules and keeps its first failure."""
+    """Counts a search's schedules and keeps its first failure, of one clause or of any."""
 
-    def __init__(self, lanes: Lanes, program: Program, on_schedule: OnSchedule | None) -> None:
-        self._lanes = lanes
-        self._program = program
+    def __init__(self, on_schedule: OnSchedule | None = None, clause: str | None = None) -> None:
         self._on_schedule = on_schedule
+        self._clause = clause
         self.schedules = 0
         self.failed: History | None = None
+
+    def wants(self, violation: Violation) -> bool:
+        """Whether this is what the search is for."""
+        return self._clause is None or violation.clause == self._clause
 
     def add(self, history: History) -> bool:
         """Count one schedule; whether it ends the search."""
         self.schedules += 1
         if self._on_schedule is not None:
             self._on_schedule(history)
-        if history.illegal is not None or (history.misshapen is not None and self.failed is None):
+        violation = history.violation
+        if violation is None or not self.wants(violation):
+            return False
+        # Of any clause: an illegal answer outranks misshapen statements, so the search for one goes on.
+        ends = history.illegal is not None or self._clause is not None
+        if ends or self.failed is None:
             self.failed = history
-        return history.illegal is not None
+        return ends
 
-    def certified(self, exhaustive: bool, cut: str) -> Certified:
-        lanes, program, failed = self._lanes, self._program, self.failed
-        jobs = sum(type(command) is c.Enqueue for command in program.before)
-        bound = f"{jobs} jobs, {len(program.lanes)} actors, {sum(map(len, program.lanes))} commands at once"
-        certificates = tuple(
-            Certificate(
-                clause=clause,
-                queue=lanes.spec.key,
-                adapter=lanes.adapter.name,
-                pair=program.name,
-                schedules=self.schedules,
-                exhaustive=exhaustive,
-                bound=f"{bound}; {cut}" if cut else bound,
-            )
-            for clause in program.certified(lanes.adapter.capabilities.row_locks)
-        )
-        if failed is None:
+    def certified(self, lanes: Lanes, program: Program | None, exhaustive: bool, cut: str) -> Certified:
+        """What the search comes to; without a program it certifies nothing."""
+        certificates = () if program is None else _certificates(lanes, program, self.schedules, exhaustive, cut)
+        if self.failed is None:
             return Certified(certificates, self.schedules, exhaustive)
-        return Certified(certificates, self.schedules, exhaustive, failed.trace, failed.violation)
+        return Certified(certificates, self.schedules, exhaustive, self.failed.trace, self.failed.violation)
+
+
+def _certificates(
+    lanes: Lanes, program: Program, schedules: int, exhaustive: bool, cut: str
+) -> tuple[Certificate, ...]:
+    jobs = sum(type(command) is c.Enqueue for command in program.before)
+    bound = f"{jobs} jobs, {len(program.lanes)} actors, {sum(map(len, program.lanes))} commands at once"
+    return tuple(
+        Certificate(
+            clause=clause,
+            queue=lanes.spec.key,
+            adapter=lanes.adapter.name,
+            pair=program.name,
+            schedules=schedules,
+            exhaustive=exhaustive,
+            bound=f"{bound}; {cut}" if cut else bound,
+        )
+        for clause in program.certified(lanes.adapter.capabilities.row_locks)
+    )

@@ -1,0 +1,71 @@
+"""Shortens a failing race: fewer commands first, then the simplest schedule of those that are left.
+
+The search in the order of context switches meets the simplest failing schedule first, so that only commands are left
+to try. It knows traces and the engine; never what a command means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fencepost.adapters.contract import Adapter
+from fencepost.model.queues import QueueSpec
+from fencepost.model.trace import Trace
+from fencepost.model.world import Violation
+
+from .engine import first_failure
+
+MOST_SCHEDULES = 200
+"""How many schedules of one candidate are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """The shortest race found that breaks the same clause; `evaluations` are schedules that were played for it."""
+
+    trace: Trace
+    violation: Violation
+    evaluations: int
+
+
+async def reduce_race(
+    adapter: Adapter, spec: QueueSpec, trace: Trace, clause: str, *, most: int = MOST_SCHEDULES
+) -> Reduced:
+    """Leave out command after command of a race that breaks this clause, for as long as some schedule still does.
+
+    The result no longer breaks it if any one more command is left out, as far as `most` schedules show.
+
+    Raises:
+        LookupError: no schedule of the trace itself breaks the clause.
+    """
+    evaluations = 0
+
+    async def broken(candidate: Trace) -> tuple[Trace, Violation] | None:
+        nonlocal evaluations
+        found = await first_failure(adapter, spec, candidate, clause, most=most)
+        evaluations += found.schedules
+        return None if found.trace is None or found.violation is None else (found.trace, found.violation)
+
+    best = await broken(trace)
+    if best is None:
+        raise LookupError(f"no schedule of this race breaks {clause}")
+    shorter: tuple[Trace, Violation] | None = best
+    while shorter is not None:
+        best, shorter = shorter, None
+        for candidate in _shorter(best[0]):
+            shorter = await broken(candidate)
+            if shorter is not None:
+                break
+    return Reduced(*best, evaluations)
+
+
+def _shorter(trace: Trace) -> Iterator[Trace]:
+    """The trace less one command: of the prefix, from its end; then of the lanes, the clock's first."""
+    steps = trace.steps
+    for n in reversed(range(len(steps))):
+        yield replace(trace, steps=steps[:n] + steps[n + 1 :], schedule=None)
+    for at, lane in enumerate(trace.lanes):
+        for n in reversed(range(len(lane))):
+            lanes = (*trace.lanes[:at], lane[:n] + lane[n + 1 :], *trace.lanes[at + 1 :])
+            yield replace(trace, lanes=lanes, schedule=None)
