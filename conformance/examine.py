@@ -1,4 +1,5 @@
-"""Everything the sequential engine looks at on one queue: complete tables, the direct test, rounds of drawn scripts.
+"""All that the sequential engine looks at on one queue: complete tables, the direct test, drawn scripts, and the
+model's own traces for what those met too seldom.
 
 Goes on after a violation: each clause is reported once, with its shortest story.
 """
@@ -18,7 +19,7 @@ from fencepost.model.world import Violation
 from .direct import lasting_handles
 from .driver import Run
 from .profiles import Profile
-from .reduce import Reduced, reduce
+from .reduce import Reduced, reduce, witnesses
 from .sequential import hunt, tables
 from .session import Session
 
@@ -63,24 +64,40 @@ class Examination:
             self.complete.add("CLAIM-13")
             for check in direct:
                 self.session.driver.tally[check] = self.session.driver.tally.get(check, 0) + 1
-        for round_number in range(self.profile.rounds):
-            if round_number and not self._wanting(clauses):
+        while True:
+            found = hunt(
+                self.session,
+                examples=self.profile.examples,
+                longest=self.profile.longest,
+                seed_value=self.seed,
+                known=frozenset(known),
+                database=self.database,
+                on_example=self._example,
+            )
+            if found is None:
+                break
+            assert found.violation is not None
+            known.add(found.violation.clause)
+            yield found
+        for clause in sequential_clauses(self.session.spec.key):
+            if clauses is None or clause in clauses:
+                yield from self._aimed(clause, known)
+
+    def _aimed(self, clause: str, known: set[str]) -> Iterator[Run]:
+        """Play the model's traces to a clause, each once, until it has its minimum of checks with teeth.
+
+        Scripts drawn at random meet some clauses seldom; explore knows every short way to them.
+        """
+        if clause in known or self.teeth().get(clause, (0, 0))[1] >= self.profile.minimum:
+            return
+        for trace in witnesses(self.session.spec, clause):
+            run = self.session.play(trace)
+            self._example()
+            if run.violation is not None and run.violation.clause not in known:
+                known.add(run.violation.clause)
+                yield run
+            if clause in known or self.teeth().get(clause, (0, 0))[1] >= self.profile.minimum:
                 return
-            while True:
-                found = hunt(
-                    self.session,
-                    examples=self.profile.examples,
-                    longest=self.profile.longest,
-                    seed_value=self.seed * 1009 + round_number,
-                    known=frozenset(known),
-                    database=self.database,
-                    on_example=self._example,
-                )
-                if found is None:
-                    break
-                assert found.violation is not None
-                known.add(found.violation.clause)
-                yield found
 
     def _example(self) -> None:
         self.examples += 1
@@ -94,16 +111,6 @@ class Examination:
             checked, teeth = counts.get(check.clause, (0, 0))
             counts[check.clause] = (checked + times, teeth + (times if check.teeth else 0))
         return counts
-
-    def _wanting(self, clauses: frozenset[str] | None) -> bool:
-        """Whether some clause that this queue can exercise still lacks its minimum."""
-        counts = self.teeth()
-        wanted = sequential_clauses(self.session.spec.key)
-        return any(
-            counts.get(clause, (0, 0))[1] < self.profile.minimum
-            for clause in wanted
-            if clause not in self.complete and (clauses is None or clause in clauses)
-        )
 
 
 def sequential_clauses(queue: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fencepost.model import commands as c
 from fencepost.model.choices import FAILURES
 from fencepost.model.queues import PENDING, RUNNING
-from fencepost.model.world import World, sweepable
+from fencepost.model.world import World, claimable, expired
 from hypothesis import strategies as st
 
 NUMBERS = 1 << 40
@@ -24,55 +24,82 @@ _SLOTS = 512
 
 
 class Scene(NamedTuple):
-    """What a choice depends on."""
+    """What a choice depends on: jobs by ordinal, and handles by how they stand."""
 
     world: World
     pending: list[int]
     running: list[int]
+    waiting: list[int]
+    """Jobs that a sweep must move."""
     stale: list[c.Handle]
     held: list[c.Handle]
+    late: list[c.Handle]
+    """Held handles whose lease has expired."""
+    asked: list[c.Handle]
+    """Held handles, their lease valid, whose job was asked to cancel."""
 
 
 def choose(world: World, number: int) -> c.Command:
     """The bound command that `number` stands for in this world."""
     pending: list[int] = []
     running: list[int] = []
+    waiting: list[int] = []
     stale: list[c.Handle] = []
     held: list[c.Handle] = []
-    sweep = far = 0
+    late: list[c.Handle] = []
+    asked: list[c.Handle] = []
+    far = behind = ready = False
     now = world.now
     for n, record in enumerate(world.jobs, 1):
         status = record.status
+        issued = record.issued
+        if status == RUNNING:
+            running.append(n)
+            handle = c.Handle(n, *issued[-1])
+            held.append(handle)
+            if expired(record, now):
+                waiting.append(n)
+                late.append(handle)
+            elif record.cancel is not None:
+                asked.append(handle)
+            if len(issued) > 1:
+                stale.extend([c.Handle(n, worker, token) for worker, token in issued[:-1]])
+            continue
         if status == PENDING:
             pending.append(n)
-            if record.due is not None and record.due > now:
-                far = 1
-        elif status == RUNNING:
-            running.append(n)
-        if sweepable(record, now):
-            sweep = 1
-        issued = record.issued
-        if issued:
-            newest = issued[-1]
-            if status == RUNNING:
-                held.append(c.Handle(n, newest[0], newest[1]))
-                stale.extend([c.Handle(n, worker, token) for worker, token in issued[:-1]])
+            if claimable(record, now):
+                behind = behind or (ready is False and len(pending) > 1)
+                ready = True
+            elif record.cancel is not None:
+                waiting.append(n)
             else:
-                stale.extend([c.Handle(n, worker, token) for worker, token in issued])
+                far = True
+        if issued:
+            stale.extend([c.Handle(n, worker, token) for worker, token in issued])
     mask = (
         (len(world.jobs) < _JOBS)
         | bool(pending) << 1
         | bool(running) << 2
         | bool(stale) << 3
-        | sweep << 4
+        | bool(waiting) << 4
         | far << 5
         | (world.claim != "") << 6
         | bool(world.jobs) << 7
+        | bool(late) << 8
+        | bool(asked) << 9
+        | behind << 10
+        | (len(waiting) > 1) << 11
+        | (len(world.jobs) < 2) << 12
+        | (len(held) - len(late) > 1) << 13
+        | (len(pending) > 1) << 14
     )
+    # Hypothesis favours small and repeated numbers; what they decode to should not be favoured with them.
+    number = number * 0x9E3779B97F4A7C15 + len(world.jobs) + now & 0xFFFFFFFFFFFFFFFF
+    number ^= number >> 29
     table = _TABLES.get(mask)
     if table is None:
         table = _TABLES[mask] = _table(mask)
-    scene = Scene(world, pending, running, stale, held)
+    scene = Scene(world, pending, running, waiting, stale, held, late, asked)
     return table[number % _SLOTS](scene, number // _SLOTS)
 
 
@@ -81,7 +108,7 @@ Maker = Callable[[Scene, int], c.Command]
 
 def _enqueue(scene: Scene, number: int) -> c.Command:
     number, budget = divmod(number, 4)
-    late = scene.world.spec.backs_off and number % 4 == 0
+    late = scene.world.spec.backs_off and number % 8 == 0
     return c.Enqueue((3, 2, 1, 3)[budget], (scene.world.spec.backoff_seconds or 0) if late else 0)
 
 
@@ -100,11 +127,30 @@ def _claim(scene: Scene, number: int) -> c.Command:
 _HOOKS = (None, None, None, None, None, c.Hook("ok"), c.Hook("raise"), c.Hook("cancel"))
 
 
+def _past_head(scene: Scene, number: int) -> c.Command:
+    """A claim that scans one candidate, while the oldest pending job is none."""
+    return c.Claim(1 + number % _WORKERS)
+
+
 def _to_expiry(scene: Scene, number: int) -> c.Command:
-    number, at = divmod(number, len(scene.running))
-    expires = scene.world.jobs[scene.running[at] - 1].expires
-    ahead = (expires or 0) + (0, 0, 0, -1, 1)[number % 5] - scene.world.now
+    """To one job's expiry, or to the last one of all, so that a sweep meets several."""
+    number, at = divmod(number, len(scene.running) + 1)
+    jobs = scene.world.jobs
+    expiries = [jobs[n - 1].expires or 0 for n in scene.running]
+    expires = expiries[at] if at < len(expiries) else max(expiries)
+    ahead = expires + (0, 0, 0, -1, 1)[number % 5] - scene.world.now
     return c.Advance(ahead if ahead > 0 else 1)
+
+
+def _to_last(scene: Scene, number: int) -> c.Command:
+    """To where every lease has expired, so that a sweep meets jobs of different histories (REC-09, REC-12)."""
+    last = max(scene.world.jobs[n - 1].expires or 0 for n in scene.running)
+    return c.Advance(max(last - scene.world.now, 1))
+
+
+def _cancel_head(scene: Scene, number: int) -> c.Command:
+    """A parent's cancel of the oldest of several pending jobs, which then stands in the others' way (CLAIM-14)."""
+    return c.RequestCancel(scene.pending[0], True)
 
 
 def _to_due(scene: Scene, number: int) -> c.Command:
@@ -115,13 +161,14 @@ def _to_due(scene: Scene, number: int) -> c.Command:
 
 
 def _recover(scene: Scene, number: int) -> c.Command:
-    number, form = divmod(number, 8)
-    if form == 0 and scene.world.jobs:
-        number, batch = divmod(number, 2)
-        waiting = [n for n, record in enumerate(scene.world.jobs, 1) if sweepable(record, scene.world.now)]
-        job = waiting[number % len(waiting)] if waiting else 1 + number % len(scene.world.jobs)
-        return c.Recover(1 + batch, c.Hook("poison", job))
+    number, form = divmod(number, len(_HOOKS))
     return c.Recover((10, 10, 1, 2)[number % 4], _HOOKS[form])
+
+
+def _poisoned(scene: Scene, number: int) -> c.Command:
+    """A sweep whose hook fails for one of several waiting jobs (REC-12)."""
+    number, at = divmod(number, len(scene.waiting))
+    return c.Recover(1 + (number % 4 == 0), c.Hook("poison", scene.waiting[at]))
 
 
 def _held_write(scene: Scene, number: int) -> c.Command:
@@ -132,6 +179,18 @@ def _held_write(scene: Scene, number: int) -> c.Command:
 def _stale_write(scene: Scene, number: int) -> c.Command:
     number, at = divmod(number, len(scene.stale))
     return _write(scene.stale[at], scene.world, number)
+
+
+def _late_write(scene: Scene, number: int) -> c.Command:
+    number, at = divmod(number, len(scene.late))
+    number, renew = divmod(number, 3)
+    handle = scene.late[at]
+    return c.Renew(handle) if renew == 0 else _write(handle, scene.world, number)
+
+
+def _asked_write(scene: Scene, number: int) -> c.Command:
+    number, at = divmod(number, len(scene.asked))
+    return _write(scene.asked[at], scene.world, number)
 
 
 def _write(handle: c.Handle, world: World, number: int) -> c.Command:
@@ -193,25 +252,36 @@ def _crash(scene: Scene, number: int) -> c.Command:
     return c.Crash(1 + number % _WORKERS)
 
 
-_ROOM, _PENDING, _RUNNING, _STALE, _SWEEP, _FAR, _CLAIMED, _ANY = (1 << bit for bit in range(8))
+(
+    _ROOM, _PENDING, _RUNNING, _STALE, _WAITING, _FAR, _CLAIMED, _ANY, _LATE, _ASKED, _BEHIND, _SEVERAL, _FEW,
+    _LIVE, _QUEUED,
+) = (1 << bit for bit in range(15))  # fmt: skip
 
 _WEIGHTS: tuple[tuple[Maker, int, int], ...] = (
-    (_enqueue, _ROOM, 10),
-    (_claim, _PENDING, 24),
-    (_claim, _ANY, 4),
-    (_to_expiry, _RUNNING, 12),
-    (_to_due, _FAR, 10),
-    (_recover, _SWEEP, 16),
-    (_recover, 0, 5),
-    (_held_write, _RUNNING, 20),
+    (_enqueue, _ROOM, 6),
+    (_enqueue, _FEW, 40),
+    (_claim, _PENDING, 26),
+    (_claim, _ANY, 3),
+    (_past_head, _BEHIND, 24),
+    (_to_expiry, _RUNNING, 14),
+    (_to_last, _LIVE, 16),
+    (_to_due, _FAR, 16),
+    (_recover, _WAITING, 10),
+    (_recover, _SEVERAL, 10),
+    (_recover, 0, 2),
+    (_poisoned, _SEVERAL, 20),
+    (_held_write, _RUNNING, 18),
     (_stale_write, _STALE, 14),
-    (_cancel, _ANY, 9),
-    (_atomically, _ANY, 4),
-    (_tick, _SWEEP, 6),
+    (_late_write, _LATE, 12),
+    (_asked_write, _ASKED, 30),
+    (_cancel, _ANY, 8),
+    (_cancel_head, _QUEUED, 5),
+    (_atomically, _ANY, 3),
+    (_tick, _WAITING, 5),
     (_tick, 0, 1),
-    (_start_up, _SWEEP, 3),
+    (_start_up, _WAITING, 2),
     (_start_up, _RUNNING, 4),
-    (_probe, _CLAIMED, 10),
+    (_probe, _CLAIMED, 8),
     (_crash, _RUNNING, 1),
 )
 """(maker, what the world must offer, weight)."""
