@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from .claims import CLAIM_MUTANTS
 from .ends import CANCEL_MUTANTS, END_MUTANTS
+from .equivalent import EQUIVALENT
 from .failures import FAILURE_MUTANTS
 from .fences import FENCE_MUTANTS, LEASE_MUTANTS
 from .mutant import Mutant
 from .races import RACES
 from .sweeps import SWEEP_MUTANTS
+
+__all__ = ["EQUIVALENT", "MUTANTS"]
 
 MUTANTS: tuple[Mutant, ...] = (
     *CLAIM_MUTANTS,

@@ -79,7 +79,7 @@ CLAIM_MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "claim-scans-max-claims",
         "CLAIM-07",
-        "max_claims stands in for limit in the candidate read.",
+        "The candidate read is bounded by max_claims, not by limit.",
         but("claim_scans", "max_claims"),
     ),
     Mutant(
@@ -106,12 +106,14 @@ CLAIM_MUTANTS: tuple[Mutant, ...] = (
         "A job is claimed only after the instant it is due, not at it.",
         both(shift("claim_where", "due"), shift("claim_again", "due")),
         queue="mutation",
+        also=("CLAIM-14",),
     ),
     Mutant(
         "claim-empty-stays-open",
         "CLAIM-09",
         "A claim that found nothing leaves its transaction open.",
         but("claim_ends_idle", False),
+        also=("CLAIM-08", "CLAIM-14"),
     ),
     Mutant(
         "claim-hook-after-commit",
