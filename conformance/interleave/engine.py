@@ -117,18 +117,20 @@ async def _exhaust(
     return tally.certified(lanes, program, schedules.exhaustive, cut)
 
 
-async def replay_schedule(adapter: Adapter, spec: QueueSpec, trace: Trace) -> Violation | None:
-    """Play a trace's own schedule to the letter, and judge it; None if it is legal.
+async def replay_schedule(adapter: Adapter, spec: QueueSpec, trace: Trace) -> tuple[Trace, Violation | None]:
+    """Play a trace's own schedule to the letter; returns it with what was answered, and the judgement (None: legal).
 
     Raises:
         Diverged: the schedule does not fit; neither pass nor fail.
+        Stuck, AdapterError: the harness cannot go on.
     """
     assert trace.schedule is not None, "a trace without a schedule has no order to replay"
     async with lanes_of(adapter, spec, trace) as lanes:
         broken = await lanes.checked_prefix()
         if broken is not None:
-            return broken[1]
-        return (await lanes.play(Replay(trace.schedule))).violation
+            return broken
+        history = await lanes.play(Replay(trace.schedule))
+        return history.trace, history.violation
 
 
 class _Tally:

@@ -1,0 +1,126 @@
+"""`pytest scenarios`: one item for each scenario file and each adapter that it is meant for.
+
+It replays and says what came of it; a replay that diverged failed, and says that it diverged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fencepost.adapters.contract import AdapterError
+from fencepost.model.queues import QUEUES
+from fencepost.reports.result import Exit
+from fencepost.scenarios import Scenario, ScenarioError, load
+
+from .plugin import FINISHERS
+from .replay import replay, told
+from .selection import UnknownName, chosen_adapter
+from .session import Session
+
+EVERYWHERE = ("memory", "sqlite", "pg")
+"""Where a file is replayed that names no adapter."""
+
+
+class Unexpected(Exception):
+    """The replay failed or diverged; the message is all that there is to say."""
+
+
+class ScenarioFile(pytest.File):
+    """A scenario file, once for each adapter."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        try:
+            scenario = load(self.path)
+        except ScenarioError as error:
+            raise self.CollectError(str(error)) from None
+        for adapter in adapters_for(scenario, self.config.option.fencepost_adapter):
+            yield ScenarioItem.from_parent(self, name=adapter, scenario=scenario)
+
+
+class ScenarioItem(pytest.Item):
+    """One scenario on one adapter; the item is named after the adapter."""
+
+    def __init__(self, *, scenario: Scenario, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.scenario = scenario
+        self.add_marker(pytest.mark.clause(scenario.clause))
+
+    def runtest(self) -> None:
+        try:
+            replayed = replay(self._session(), self.scenario)
+        except AdapterError as error:
+            pytest.exit(f"fencepost could not go on: {error}", Exit.HARNESS)
+        if replayed.verdict != "pass":
+            raise Unexpected(told(self.scenario, self.name, str(self.path), replayed))
+
+    def _session(self) -> Session:
+        return sessions_of(self.session).session(self.name, self.scenario.queue)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *rest: Any, **more: Any) -> Any:
+        if isinstance(excinfo.value, Unexpected):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *rest, **more)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, f"{self.scenario.id}[{self.name}]"
+
+
+def adapters_for(scenario: Scenario, asked: str | None) -> Iterator[str]:
+    """Where to replay it: on the adapter that was asked for if the file is meant for it, or on all it is meant for."""
+    meant = scenario.adapters
+    if asked is None:
+        yield from meant if meant is not None else EVERYWHERE
+    elif meant is None or asked in meant:
+        yield asked
+
+
+def is_scenario(path: Path) -> bool:
+    """Whether the first key of this YAML file is `fencepost:`. Other people's YAML is none of our business."""
+    try:
+        with path.open(encoding="utf-8") as lines:
+            first = next((line for line in lines if line.strip() and not line.startswith(("#", "---", "%"))), "")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return first.startswith("fencepost:")
+
+
+class Sessions:
+    """The open adapters of a pytest session, by adapter and queue."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str], Session] = {}
+
+    def session(self, adapter: str, queue: str) -> Session:
+        """The open session of this place; it is opened when first asked for.
+
+        Raises:
+            pytest.UsageError: there is no such adapter.
+        """
+        place = adapter, queue
+        if place not in self._open:
+            try:
+                made = chosen_adapter(adapter)()
+            except UnknownName as error:
+                raise pytest.UsageError(str(error)) from None
+            self._open[place] = Session(made, QUEUES[queue]).__enter__()
+        return self._open[place]
+
+    def close(self, session: pytest.Session) -> None:
+        """Close all of them."""
+        while self._open:
+            self._open.popitem()[1].__exit__(None, None, None)
+
+
+_SESSIONS = pytest.StashKey[Sessions]()
+
+
+def sessions_of(session: pytest.Session) -> Sessions:
+    """The open adapters of this pytest session."""
+    stash = session.config.stash
+    if _SESSIONS not in stash:
+        stash[_SESSIONS] = Sessions()
+        stash.setdefault(FINISHERS, []).append(stash[_SESSIONS].close)
+    return stash[_SESSIONS]

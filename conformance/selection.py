@@ -1,0 +1,95 @@
+"""From the names that a person types to what they stand for: adapter, queues, clauses, profile.
+
+A name that stands for nothing is refused with the known ones and the nearest. Nothing here opens or runs anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from fencepost.adapters.contract import Adapter, AdapterError
+from fencepost.adapters.registry import adapter_class
+from fencepost.model.clauses import BUILT, CLAUSES
+from fencepost.model.queues import ALL_QUEUES, QUEUES
+
+from .profiles import DEFAULT, PROFILES, Profile
+
+
+class UnknownName(ValueError):
+    """A name stands for nothing; the message names the known ones and the nearest."""
+
+
+def chosen_adapter(name: str) -> type[Adapter]:
+    """The adapter class of this name or `module:Class`; modules are also looked for in the current folder.
+
+    Raises:
+        UnknownName: there is none, or it lacks a method.
+    """
+    here = os.getcwd()
+    if ":" in name and here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return adapter_class(name)
+    except AdapterError as error:
+        raise UnknownName(str(error)) from error
+
+
+def chosen_queues(names: Sequence[str]) -> tuple[str, ...]:
+    """These queues in the contract's order; all that are built if none is named.
+
+    Raises:
+        UnknownName: there is no such queue, or this version has not built it.
+    """
+    for name in names:
+        if name not in QUEUES:
+            if name in ALL_QUEUES:
+                raise UnknownName(f"queue {name!r} is not built in this version. Built: {', '.join(QUEUES)}.")
+            raise UnknownName(_unknown("queue", name, QUEUES))
+    return tuple(key for key in QUEUES if not names or key in names)
+
+
+def chosen_clauses(names: Sequence[str]) -> frozenset[str] | None:
+    """These clauses, in either case of letters; None, which means all of them, if none is named.
+
+    Raises:
+        UnknownName: there is no such clause, or this version has not built it.
+    """
+    clauses = [known_clause(name) for name in names]
+    for clause in clauses:
+        if clause not in BUILT:
+            raise UnknownName(f"clause {clause} is not built in this version. Built: {', '.join(BUILT)}.")
+    return frozenset(clauses) or None
+
+
+def known_clause(name: str) -> str:
+    """The ID of this clause, built or not, in either case of letters.
+
+    Raises:
+        UnknownName: there is no such clause.
+    """
+    clause = name.upper()
+    if clause not in CLAUSES:
+        nearest = difflib.get_close_matches(clause, CLAUSES, 1, 0.0)[0]
+        raise UnknownName(f"there is no clause {name!r}; did you mean {nearest}? `fencepost list` shows all.")
+    return clause
+
+
+def chosen_profile(name: str = DEFAULT) -> Profile:
+    """The profile of this name.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    if name not in PROFILES:
+        raise UnknownName(_unknown("profile", name, PROFILES))
+    return PROFILES[name]
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"there is no {what} {name!r}{hint} Known: {', '.join(names)}."
