@@ -34,7 +34,7 @@ STATEMENT_FIELDS = {
 """The fields of the rules that statements are made of; all others are decisions of the runtime."""
 
 
-DIALECTS: dict[str, Dialect] = {"pg": POSTGRES, "sqlite": sqlite.dialect()}  # type: ignore[no-untyped-call]
+DIALECTS: dict[str, Dialect] = {"pg": POSTGRES, "sqlite": sqlite.dialect(paramstyle="named")}
 
 
 def named(mutant: Mutant) -> str:

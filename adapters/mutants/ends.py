@@ -142,8 +142,7 @@ CANCEL_MUTANTS: tuple[Mutant, ...] = (
         "cancel-commits-for-caller",
         "CANCEL-01",
         "A cancel commits inside its caller's transaction, whose rollback then undoes nothing.",
-        but("joins_caller", False),
-        also=("FENCE-01",),
+        but("commits_for_caller", frozenset({"request_cancel"})),
     ),
     Mutant(
         "cancel-kills-running",

@@ -114,4 +114,10 @@ FENCE_MUTANTS: tuple[Mutant, ...] = (
         "A refused renewal is reported as done, so a worker that lost its job goes on (db-scheduler#402).",
         but("silent", frozenset({Verb.RENEW})),
     ),
+    Mutant(
+        "complete-commits-for-caller",
+        "FENCE-01",
+        "A completion commits inside its caller's transaction, and stands although the caller rolled back.",
+        but("commits_for_caller", frozenset({Verb.COMPLETE})),
+    ),
 )

@@ -124,13 +124,6 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         _expired("without", "lease_expired"),
     ),
     Mutant(
-        "recover-late",
-        "REC-01",
-        "Recovery waits for the instant after the expiry.",
-        _expired("shifted", "lease_expired"),
-        also=("REC-03", "CANCEL-05", "REC-04"),
-    ),
-    Mutant(
         "recover-hard-coded-budget",
         "REC-03",
         "Recovery asks for three attempts, not for the row's own maximum (eliza#10854).",

@@ -139,8 +139,8 @@ class Rules(Editable):
     """Where a cancel looks at the job's status: in its update, or in a transaction before (CANCEL-09)."""
     silent: frozenset[Verb] = frozenset()
     """Verbs that report a refused write as accepted, unless they stand in a caller's transaction (FENCE-06)."""
-    joins_caller: bool = True
-    """Writes inside a caller's transaction leave its end to the caller."""
+    commits_for_caller: frozenset[str] = frozenset()
+    """Verbs that commit inside a caller's transaction, where its end is the caller's own matter."""
     lease_ratio: int = 3
     """A lease lasts at least so many heartbeats (LEASE-01)."""
     tick_sweeps: bool = True
@@ -148,7 +148,7 @@ class Rules(Editable):
     sweep_probes: bool = True
     """Nothing is written before something was found (REC-06)."""
     sweep_values: Literal["row", "first"] = "row"
-    """Back-off and generation come from the row itself, or from its batch's first one (REC-09)."""
+    """Back-off and generation come from the row itself, or from its batch's first one of its status (REC-09)."""
     sweep_counts: Literal["changed", "read"] = "changed"
     """The summary counts rows whose change was committed, or every row that was read (REC-10)."""
     sweep_hook: Literal["before_commit", "after_commit"] = "before_commit"

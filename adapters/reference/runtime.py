@@ -107,13 +107,13 @@ class Runtime:
         update = self.statements.cancel[write]
         if self.rules.cancel_at == "transaction_before":
             seen = await first(connection, self.statements.status, values)
-            await self._end(connection, joined)
+            await self._end(connection, command.verb, joined)
             if seen is None:
                 return o.CancelAnswer("terminal")
             if write == Write.CANCEL:
                 update = self.statements.cancel_as[seen.status]
         row = await first(connection, update, values)
-        await self._end(connection, joined)
+        await self._end(connection, command.verb, joined)
         if row is None:
             return o.CancelAnswer("terminal")
         return o.CancelAnswer("recorded" if row.status in (PENDING, RUNNING) else "cancelled")
@@ -159,10 +159,10 @@ class Runtime:
         else:
             row = await first(connection, self.statements.check[verb], values)
             if self.rules.fence_at == "transaction_before":
-                await self._end(connection, joined)
+                await self._end(connection, verb, joined)
             if row is not None:
                 row = await first(connection, self.statements.unfenced[write], values)
-        await self._end(connection, joined)
+        await self._end(connection, verb, joined)
         if row is None:
             silent = verb in self.rules.silent and not joined
             return o.Accepted(self.spec.spell(ACCEPTED_AS[write])) if silent else REFUSED
@@ -176,8 +176,8 @@ class Runtime:
             "lease_ago": now - self.spec.lease_seconds, "retry_at": None,
         }  # fmt: skip
 
-    async def _end(self, connection: AsyncConnection, joined: bool) -> None:
-        if not (joined and self.rules.joins_caller):
+    async def _end(self, connection: AsyncConnection, verb: str, joined: bool) -> None:
+        if not joined or verb in self.rules.commits_for_caller:
             await connection.commit()
 
 

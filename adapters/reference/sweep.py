@@ -105,7 +105,8 @@ async def _batch(
         summary.count += len(found)
     changed: list[o.RecoveredRow] = []
     for row in found:
-        moved = await _move(runtime, connection, values, row, row if rules.sweep_values == "row" else found[0])
+        source = row if rules.sweep_values == "row" else next(one for one in found if one.status == row.status)
+        moved = await _move(runtime, connection, values, row, source)
         summary.dml += 1
         if moved is not None:  # a renewal or a completion may have been faster (REC-02, REC-07)
             changed.append(o.RecoveredRow(row.id, moved.status, moved.due if moved.status == PENDING else None))
