@@ -80,7 +80,7 @@ class Driver:
             except Dangling:
                 continue
             run.labels.append(each.label)
-            after = await self._judged(run, world, command)
+            after = await self.judged(run, world, command)
             if after is None:
                 break
             world = after
@@ -93,14 +93,14 @@ class Driver:
         world = await self.reset()
         run = Run(self.spec)
         for number in numbers:
-            after = await self._judged(run, world, choose(world, number))
+            after = await self.judged(run, world, choose(world, number))
             if after is None:
                 break
             world = after
         run.world = world
         return run
 
-    async def _judged(self, run: Run, world: World, command: c.Command) -> World | None:
+    async def judged(self, run: Run, world: World, command: c.Command) -> World | None:
         """Do one command and judge it; None, with the violation noted, if it broke a clause.
 
         Raises:

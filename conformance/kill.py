@@ -9,7 +9,9 @@ import time
 from dataclasses import dataclass
 
 from fencepost.model.trace import Trace
+from fencepost.model.world import Violation
 
+from .driver import Run
 from .examine import DIRECT_STORY, Examination, reduced
 from .profiles import Profile
 from .reduce import same_story, witnesses
@@ -33,11 +35,17 @@ class Kill:
     canonical: bool = False
 
 
-def kill(session: Session, profile: Profile, seed: int, first: Trace | None) -> Kill:
-    """Examine a mutated runtime until its first violation, and reduce that. `first` is the mutant's shortest trace."""
+def kill(session: Session, profile: Profile, seed: int, also: frozenset[str], first: Trace | None) -> Kill:
+    """Examine a mutated runtime until a violation of a clause outside `also`, and reduce that.
+
+    `first` is the mutant's shortest trace. A fault that breaks two clauses may show the other one first; it is passed
+    over, since the one that the mutant is planted for must be found too.
+    """
     started = time.perf_counter()
     examination = Examination(session, profile, seed)
     for found in examination.violations():
+        if _clause_of(found) in also:
+            continue
         seconds = time.perf_counter() - started
         story = reduced(session, found)
         return Kill(
@@ -50,6 +58,11 @@ def kill(session: Session, profile: Profile, seed: int, first: Trace | None) -> 
             canonical=first is not None and same_story(story.trace, first),
         )
     return Kill(None, examination.examples)
+
+
+def _clause_of(found: Run | Violation) -> str | None:
+    violation = found.violation if isinstance(found, Run) else found
+    return None if violation is None else violation.clause
 
 
 def first_failing(session: Session, clause: str, most: int = 4000) -> Trace | None:

@@ -75,6 +75,7 @@ class _Counts:
     certificates: list[Certificate] = field(default_factory=list)
     examples: int = 0
     steps: int = 0
+    schedules_played: int = 0
 
 
 def run(plan: Plan, listener: Listener) -> Outcome:
@@ -91,7 +92,7 @@ def run(plan: Plan, listener: Listener) -> Outcome:
         interrupted = True
     except AdapterError as error:
         fault = str(error)
-    capabilities = getattr(plan.make, "capabilities", None) or plan.make().capabilities
+    capabilities = plan.make().capabilities
     clauses = _verdicts(plan, capabilities, counts, unfinished=interrupted or bool(fault))
     verdict = run_verdict(
         clauses,
@@ -111,7 +112,7 @@ def run(plan: Plan, listener: Listener) -> Outcome:
         coverage=Coverage(
             examples=counts.examples,
             steps=counts.steps,
-            schedules=sum(entry.schedules for entry in counts.certificates),
+            schedules=counts.schedules_played,
             seconds=round(time.monotonic() - started, 2),
         ),
         versions=versions(),
@@ -154,13 +155,21 @@ def _note_failure(plan: Plan, queue: str, session: Session, found: object, count
 def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener) -> None:
     name = f"{queue}: schedules"
     listener.task(name, None)
-    for raced in race_all(plan, queue, lambda: listener.advance(name)):
+    known = frozenset(failure.clause for failure in counts.failures if failure.queue == queue)
+    for raced in race_all(
+        plan.make(),
+        queue,
+        random_schedules=plan.profile.random_schedules,
+        seed=plan.seed,
+        clauses=plan.clauses,
+        known=known,
+        on_schedule=lambda: listener.advance(name),
+    ):
+        counts.schedules_played += raced.schedules
         for certificate in raced.certificates:
             counts.certificates.append(certificate)
             place = certificate.clause, queue
             counts.schedules[place] = counts.schedules.get(place, 0) + certificate.schedules
-            if certificate.exhaustive:
-                counts.complete.add(place)
         if raced.finding is not None:
             failure = report(raced.finding, plan.adapter, plan.seed)
             counts.failures.append(failure)
@@ -169,6 +178,7 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener) ->
 
 def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinished: bool) -> tuple[ClauseResult, ...]:
     failed = {(failure.clause, failure.queue): failure for failure in counts.failures}
+    cut = {(entry.clause, entry.queue) for entry in counts.certificates if not entry.exhaustive}
     results = []
     for clause, queue, cell in pairs(ALL_QUEUES):
         built = cell.status != "not built"
@@ -177,14 +187,17 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
         place = clause, queue
         lacking = _lacking(clause, capabilities)
         applicable = cell.status != "not applicable" and not lacking
+        # A certificate stands in for checks with teeth only where two actors are all that a clause is about.
+        raced = CLAUSES[clause].engine == "interleaved"
+        schedules = counts.schedules.get(place, 0)
         verdict = pair_verdict(
             checked=counts.checked.get(place, 0),
             teeth=counts.teeth.get(place, 0),
             failed=place in failed,
             built=built,
             applicable=applicable,
-            complete=place in counts.complete,
-            schedules=counts.schedules.get(place, 0),
+            complete=place in counts.complete or (raced and schedules > 0 and place not in cut),
+            schedules=schedules if raced else 0,
             minimum=plan.profile.minimum,
         )
         reason = cell.reason if not applicable or not built else ""
@@ -200,8 +213,8 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
                 id=clause,
                 queue=queue,
                 verdict=verdict,
-                checked=counts.checked.get(place, 0) + counts.schedules.get(place, 0),
-                teeth=counts.teeth.get(place, 0) + counts.schedules.get(place, 0),
+                checked=counts.checked.get(place, 0) + schedules,
+                teeth=counts.teeth.get(place, 0) + schedules,
                 reason=reason,
             )
         )

@@ -1,0 +1,161 @@
+"""The kill table: every mutant examined, under many seeds, and its stories compared with the shortest possible one.
+
+Knows mutants as values (`Planted`) that make a session's adapter wrong; which rules they change is for others to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from statistics import median_low
+
+from fencepost.adapters.contract import Adapter
+from fencepost.model.queues import QUEUES
+from fencepost.model.trace import Trace
+from fencepost.reports.mutants import MutantResult, Seeds
+
+from .interleave.engine import first_failure, search
+from .interleave.programs import Program, programs_of
+from .interleave.reduce_race import reduce_race
+from .kill import Kill, first_failing, kill
+from .profiles import Profile
+from .races import race_all
+from .reduce import same_story
+from .session import Session
+
+MOST_SCHEDULES = 200
+"""Random schedules of its own race within which a race must be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One mutant on one adapter: what it claims to break, how to make its adapter, and a race's program (`pair`)."""
+
+    id: str
+    clause: str
+    also: tuple[str, ...]
+    queue: str
+    adapter: str
+    make: Callable[[], Adapter]
+    pair: str | None = None
+
+
+def kill_rows(
+    planted: Iterable[Planted], profile: Profile, seeds: int, on_seed: Callable[[str], None] = lambda _: None
+) -> Iterator[MutantResult]:
+    """Examine each mutant under seeds 1, 2 … `seeds`; one row each, in order.
+
+    A row's own figures are the medians over the seeds; a mutant that any seed misses counts as surviving.
+    """
+    for mutant in planted:
+        if mutant.pair is None:
+            yield _sequential(mutant, profile, seeds, on_seed)
+        else:
+            yield _race(mutant, seeds, on_seed)
+
+
+def _sequential(mutant: Planted, profile: Profile, seeds: int, on_seed: Callable[[str], None]) -> MutantResult:
+    with Session(mutant.make(), QUEUES[mutant.queue]) as session:
+        first = first_failing(session, mutant.clause)
+    kills = []
+    for seed in range(1, seeds + 1):
+        with Session(mutant.make(), QUEUES[mutant.queue]) as session:
+            kills.append(kill(session, profile, seed, frozenset(mutant.also), first))
+        on_seed(mutant.id)
+    return _row(mutant, kills, first, 0)
+
+
+def _race(mutant: Planted, seeds: int, on_seed: Callable[[str], None]) -> MutantResult:
+    """A race is named by the run's own certificates, and searched at random for once per seed."""
+    named = _named_by_certificates(mutant)
+    first = _first_race(mutant)
+    kills, schedules = [], []
+    program = _program(mutant)
+    for seed in range(1, seeds + 1):
+        with Session(mutant.make(), QUEUES[mutant.queue]) as session:
+            adapter, spec = session.adapter, session.spec
+            found = session.run(search(adapter, spec, program, seed=seed, most=MOST_SCHEDULES))
+            schedules.append(found.schedules)
+            if found.violation is None or found.trace is None:
+                kills.append(Kill(None))
+            else:
+                clause = found.violation.clause
+                story = session.run(reduce_race(adapter, spec, found.trace, clause))
+                kills.append(
+                    Kill(
+                        clause=clause,
+                        evaluations=story.evaluations,
+                        length=story.trace.length,
+                        shortest=first is not None and story.trace.length == first.length,
+                        canonical=first is not None and same_race(story.trace, first),
+                    )
+                )
+        on_seed(mutant.id)
+    row = _row(mutant, kills, first, max(schedules))
+    return row if named is None else row.model_copy(update={"killed_by": named})
+
+
+def _row(mutant: Planted, kills: list[Kill], first: Trace | None, schedules: int) -> MutantResult:
+    killed = [each for each in kills if each.clause is not None]
+    allowed = (mutant.clause, *mutant.also)
+    wrong = next((each.clause for each in killed if each.clause not in allowed), None)
+    own = next((each.clause for each in killed if each.clause == mutant.clause), None)
+    return MutantResult(
+        id=mutant.id,
+        clause=mutant.clause,
+        also=mutant.also,
+        queue=mutant.queue,
+        adapter=mutant.adapter,
+        killed_by=None if len(killed) < len(kills) else wrong or own,
+        examples=median_low([each.examples for each in kills]),
+        schedules=schedules,
+        evaluations=median_low([each.evaluations for each in kills]),
+        seconds=round(median_low([each.seconds for each in kills]), 3),
+        length=median_low([each.length or 1 for each in killed]) if killed else None,
+        shortest=first.length if first is not None else 1,
+        seeds=Seeds(
+            run=len(kills),
+            killed=len(killed),
+            shortest=sum(each.shortest for each in killed),
+            canonical=sum(each.canonical for each in killed),
+        ),
+    )
+
+
+def _program(mutant: Planted) -> Program:
+    return next(program for program in programs_of(mutant.queue) if program.name == mutant.pair)
+
+
+def _named_by_certificates(mutant: Planted) -> str | None:
+    """The first clause outside the mutant's own ones that the run's certificates report it under; None if right."""
+    allowed = (mutant.clause, *mutant.also)
+    seen = set()
+    for raced in race_all(mutant.make(), mutant.queue, random_schedules=0, seed=1):
+        if raced.finding is not None:
+            seen.add(raced.finding.violation.clause)
+    return next((clause for clause in sorted(seen) if clause not in allowed), None)
+
+
+def _first_race(mutant: Planted) -> Trace | None:
+    """The shortest program, and its simplest schedule, in which this mutant breaks its clause."""
+    programs = sorted(programs_of(mutant.queue), key=lambda program: program.trace().length)
+    with Session(mutant.make(), QUEUES[mutant.queue]) as session:
+        for program in programs:
+            found = session.run(
+                first_failure(session.adapter, session.spec, program.trace(), mutant.clause, most=MOST_SCHEDULES)
+            )
+            if found.trace is not None:
+                shorter = session.run(reduce_race(session.adapter, session.spec, found.trace, mutant.clause))
+                return shorter.trace
+    return None
+
+
+def same_race(one: Trace, other: Trace) -> bool:
+    """Whether two races ask for the same commands in the same lanes, in the same order of statements."""
+    lanes = zip(one.lanes, other.lanes, strict=False)
+    return (
+        one.schedule == other.schedule
+        and len(one.lanes) == len(other.lanes)
+        and same_story(Trace(one.steps), Trace(other.steps))
+        and all(same_story(Trace(a), Trace(b)) for a, b in lanes)
+    )

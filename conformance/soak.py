@@ -1,0 +1,119 @@
+"""Many seeds of the right runtime, and many replays of wrong ones: false alarms, and schedules that do not repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.adapters.contract import Adapter
+from fencepost.model.queues import QUEUES
+
+from .examine import Examination
+from .interleave.engine import first_failure, replay_schedule
+from .interleave.played import Diverged
+from .interleave.programs import programs_of
+from .mutation import Planted
+from .profiles import Profile
+from .races import race_all
+from .session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Soaked:
+    """What one seed of one adapter came to. `false_alarms` are the violations of a runtime that keeps the contract."""
+
+    adapter: str
+    seed: int
+    examples: int
+    steps: int
+    schedules: int
+    false_alarms: tuple[str, ...]
+
+
+def soak_seed(adapter: str, make: Callable[[], Adapter], profile: Profile, seed: int) -> Soaked:
+    """Run every engine on every queue under one seed."""
+    examples = steps = schedules = 0
+    alarms: list[str] = []
+    for queue, spec in QUEUES.items():
+        with Session(make(), spec) as session:
+            examination = Examination(session, profile, seed)
+            for found in examination.violations():
+                violation = getattr(found, "violation", found)
+                alarms.append(f"{queue}: {violation.clause}: {violation.reason}: {violation.why}")
+            examples += examination.examples
+            steps += session.driver.steps
+        for raced in race_all(make(), queue, random_schedules=profile.random_schedules, seed=seed):
+            schedules += raced.schedules
+            if raced.finding is not None:
+                violation = raced.finding.violation
+                alarms.append(f"{queue}: {violation.clause}: {violation.reason}: {violation.why}")
+    return Soaked(adapter, seed, examples, steps, schedules, tuple(alarms))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A found schedule, replayed: how many of `runs` ended in the very same violation."""
+
+    mutant: str
+    adapter: str
+    clause: str
+    schedule: str
+    runs: int
+    identical: int
+
+
+def repeat_races(
+    races: Iterable[Planted], runs: int, on_replay: Callable[[], None] = lambda: None
+) -> Iterator[Repeated]:
+    """Find each race's simplest schedule, then replay it `runs` times from its trace alone."""
+    for mutant in races:
+        spec = QUEUES[mutant.queue]
+        program = next(each for each in programs_of(mutant.queue) if each.name == mutant.pair)
+        with Session(mutant.make(), spec) as session:
+            adapter = session.adapter
+            found = session.run(first_failure(adapter, spec, program.trace(), mutant.clause, most=1000))
+            if found.trace is None or found.trace.schedule is None:
+                yield Repeated(mutant.id, mutant.adapter, mutant.clause, "", runs, 0)
+                continue
+            identical = 0
+            for _ in range(runs):
+                try:
+                    again = session.run(replay_schedule(adapter, spec, found.trace))
+                except Diverged:
+                    again = None
+                identical += again == found.violation
+                on_replay()
+            yield Repeated(mutant.id, mutant.adapter, mutant.clause, found.trace.schedule, runs, identical)
+
+
+def document(profile: Profile, seeds: list[Soaked], replays: list[Repeated]) -> dict[str, Any]:
+    """The result of a soak as a JSON document, without its footer."""
+    return {
+        "schema": 1,
+        "profile": profile.name,
+        "seeds": [
+            {
+                "adapter": each.adapter,
+                "seed": each.seed,
+                "examples": each.examples,
+                "steps": each.steps,
+                "schedules": each.schedules,
+                "false_alarms": list(each.false_alarms),
+            }
+            for each in seeds
+        ],
+        "replays": [
+            {
+                "mutant": each.mutant,
+                "adapter": each.adapter,
+                "clause": each.clause,
+                "schedule": each.schedule,
+                "runs": each.runs,
+                "identical": each.identical,
+            }
+            for each in replays
+        ],
+        "false_alarms": sum(len(each.false_alarms) for each in seeds),
+        "diverged": sum(each.runs - each.identical for each in replays),
+    }

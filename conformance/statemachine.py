@@ -1,0 +1,67 @@
+"""A `RuleBasedStateMachine` over the same commands, for users who want to add rules of their own.
+
+Slower than drawing scripts, and it shrinks in Hypothesis' way; what is legal, `step` says here too.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from fencepost.model import commands as c
+from fencepost.model import outcomes as o
+from fencepost.model.world import World
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from .driver import Run
+from .generate import NUMBERS, choose
+from .session import Session
+
+
+class ClauseBroken(AssertionError):
+    """A step broke a clause; the message names it and says why."""
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Subclass it with `session` set to an open session; call `do` from rules of your own.
+
+    class MyMachine(QueueMachine):
+        session = session
+
+        @rule()
+        def sweep_twice(self):
+            self.do(c.Recover())
+            self.do(c.Recover())
+    """
+
+    session: ClassVar[Session]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world: World
+        self.ran: Run
+
+    @initialize()
+    def empty(self) -> None:
+        """Start from an empty queue."""
+        self.world = self.session.run(self.session.driver.reset())
+        self.ran = Run(self.session.spec)
+
+    @rule(number=st.integers(0, NUMBERS - 1))
+    def aimed(self, number: int) -> None:
+        """One command that the world makes interesting."""
+        self.do(choose(self.world, number))
+
+    def do(self, command: c.Command) -> o.Outcome:
+        """Have the queue serve a bound command, and judge it.
+
+        Raises:
+            ClauseBroken: it broke a clause.
+        """
+        after = self.session.run(self.session.driver.judged(self.ran, self.world, command))
+        if after is None:
+            assert self.ran.violation is not None
+            violation = self.ran.violation
+            raise ClauseBroken(f"{violation.clause}: {violation.reason}: {violation.why}")
+        self.world = after
+        return self.ran.done[-1][1]
