@@ -184,7 +184,7 @@ class _Job:
         if move.lost is not None:
             yield (record, last), (), fault
             for after, part in _effects(record, move.lost, move.operation.now):
-                yield (after, _Last(part, record, move.operation.now)), (), fault
+                yield (after, _Last(part, record, after, move.operation.now, last)), (), fault
             return
         now = move.operation.now
         checks: Checks = ()
@@ -199,7 +199,7 @@ class _Job:
                 if isinstance(judged, Violation):
                     return
             if judged[0] is not record:
-                last = _Last(part, record, now)
+                last = _Last(part, record, judged[0], now, last)
             record, checks = judged[0], checks + judged[1]
         yield (record, last), checks, fault
 
@@ -218,7 +218,8 @@ class _Job:
                 _overlap(one.operation, other.operation) for one in winners for other in winners if one is not other
             ):
                 return Violation("CLAIM-06", "claim: two winners", f"{wrong.field} is {wrong.found} after two claims")
-            return blame(last.part, last.before, record, wrong, row, ())
+            decided = last.decided(wrong.field)
+            return blame(decided.part, decided.before, decided.after, wrong, row, ())
         if type(last.part.command) is c.Claim:
             return claim_fault_in_row(row, last.now)
         return error_fault(last.part, record, row) if record.status not in (PENDING, RUNNING) else None
@@ -239,11 +240,27 @@ class _Job:
 
 
 class _Last(NamedTuple):
-    """The part that decided how the row looks, the record before it, and its clock."""
+    """The part that last changed the record: the record before and after it, its clock, the change before this one."""
 
     part: Part
     before: Record
+    after: Record
     now: int
+    previous: _Last | None
+
+    def decided(self, field: str) -> _Last:
+        """The change that decided how this field of the row looks."""
+        at: _Last | None = self
+        name = _DECIDED_WITH.get(field, field)
+        while at is not None:
+            if getattr(at.before, name) != getattr(at.after, name):
+                return at
+            at = at.previous
+        return self
+
+
+_DECIDED_WITH = {"heartbeat": "expires", "finished": "status"}
+"""Fields of a row that a record has no field for."""
 
 
 _NOT_YET = _Fault(-1, Violation("", "", ""), None)

@@ -36,6 +36,8 @@ class Certified:
     exhaustive: bool
     trace: Trace | None = None
     violation: Violation | None = None
+    preemptions: int = 0
+    """Those of the failing schedule."""
 
 
 OnSchedule = Callable[[History], None]
@@ -63,12 +65,14 @@ async def certify(
         return await _exhaust(lanes, _Tally(on_schedule), order, most, program)
 
 
-async def first_failure(adapter: Adapter, spec: QueueSpec, trace: Trace, clause: str, *, most: int) -> Certified:
+async def first_failure(
+    adapter: Adapter, spec: QueueSpec, trace: Trace, clause: str, *, most: int, bound: int | None = None
+) -> Certified:
     """The first of at most `most` schedules of any trace with lanes that breaks this clause, in the order of context
-    switches. Raises as `certify`.
+    switches; `bound` leaves out schedules with more preemptions. Raises as `certify`.
     """
     async with lanes_of(adapter, spec, trace) as lanes:
-        return await _exhaust(lanes, _Tally(clause=clause), "switches", most)
+        return await _exhaust(lanes, _Tally(clause=clause), "switches", most, bound=bound)
 
 
 async def search(
@@ -98,7 +102,12 @@ async def search(
 
 
 async def _exhaust(
-    lanes: Lanes, tally: _Tally, order: Literal["switches", "depth"], most: int | None, program: Program | None = None
+    lanes: Lanes,
+    tally: _Tally,
+    order: Literal["switches", "depth"],
+    most: int | None,
+    program: Program | None = None,
+    bound: int | None = None,
 ) -> Certified:
     broken = await lanes.checked_prefix()
     if broken is not None:
@@ -109,7 +118,7 @@ async def _exhaust(
         latest[:] = [await lanes.play(strategy)]
         return latest[0].played
 
-    schedules = Exhaustive(play, order, most=most)
+    schedules = Exhaustive(play, order, bound=bound, most=most)
     async for _ in schedules.schedules():
         if tally.add(latest[0]):
             break
@@ -117,20 +126,21 @@ async def _exhaust(
     return tally.certified(lanes, program, schedules.exhaustive, cut)
 
 
-async def replay_schedule(adapter: Adapter, spec: QueueSpec, trace: Trace) -> tuple[Trace, Violation | None]:
-    """Play a trace's own schedule to the letter; returns it with what was answered, and the judgement (None: legal).
+async def replay_history(adapter: Adapter, spec: QueueSpec, trace: Trace) -> History:
+    """Play a trace's own schedule to the letter, and judge it.
 
     Raises:
         Diverged: the schedule does not fit; neither pass nor fail.
-        Stuck, AdapterError: the harness cannot go on.
+        AdapterError: what comes before the lanes is not legal.
     """
     assert trace.schedule is not None, "a trace without a schedule has no order to replay"
     async with lanes_of(adapter, spec, trace) as lanes:
-        broken = await lanes.checked_prefix()
-        if broken is not None:
-            return broken
-        history = await lanes.play(Replay(trace.schedule))
-        return history.trace, history.violation
+        return await lanes.play(Replay(trace.schedule))
+
+
+async def replay_schedule(adapter: Adapter, spec: QueueSpec, trace: Trace) -> Violation | None:
+    """What is wrong with a trace's own schedule; None if it is legal. Raises as `replay_history`."""
+    return (await replay_history(adapter, spec, trace)).violation
 
 
 class _Tally:
@@ -165,7 +175,10 @@ class _Tally:
         certificates = () if program is None else _certificates(lanes, program, self.schedules, exhaustive, cut)
         if self.failed is None:
             return Certified(certificates, self.schedules, exhaustive)
-        return Certified(certificates, self.schedules, exhaustive, self.failed.trace, self.failed.violation)
+        failed = self.failed
+        return Certified(
+            certificates, self.schedules, exhaustive, failed.trace, failed.violation, failed.played.preemptions
+        )
 
 
 def _certificates(

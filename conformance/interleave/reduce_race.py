@@ -34,30 +34,26 @@ async def reduce_race(
 ) -> Reduced:
     """Leave out command after command of a race that breaks this clause, for as long as some schedule still does.
 
-    The result no longer breaks it if any one more command is left out, as far as `most` schedules show.
+    The result no longer breaks it if any one more command is left out, as far as `most` schedules with no more
+    preemptions show.
 
     Raises:
         LookupError: no schedule of the trace itself breaks the clause.
     """
-    evaluations = 0
-
-    async def broken(candidate: Trace) -> tuple[Trace, Violation] | None:
-        nonlocal evaluations
-        found = await first_failure(adapter, spec, candidate, clause, most=most)
-        evaluations += found.schedules
-        return None if found.trace is None or found.violation is None else (found.trace, found.violation)
-
-    best = await broken(trace)
-    if best is None:
+    found = await first_failure(adapter, spec, trace, clause, most=most)
+    if found.trace is None or found.violation is None:
         raise LookupError(f"no schedule of this race breaks {clause}")
-    shorter: tuple[Trace, Violation] | None = best
-    while shorter is not None:
-        best, shorter = shorter, None
-        for candidate in _shorter(best[0]):
-            shorter = await broken(candidate)
-            if shorter is not None:
+    best = Reduced(found.trace, found.violation, found.schedules)
+    bound, evaluations, shortened = found.preemptions, found.schedules, True
+    while shortened:
+        shortened = False
+        for candidate in _shorter(best.trace):
+            found = await first_failure(adapter, spec, candidate, clause, most=most, bound=bound)
+            evaluations += found.schedules
+            if found.trace is not None and found.violation is not None:
+                best, bound, shortened = Reduced(found.trace, found.violation, 0), found.preemptions, True
                 break
-    return Reduced(*best, evaluations)
+    return replace(best, evaluations=evaluations)
 
 
 def _shorter(trace: Trace) -> Iterator[Trace]:
