@@ -16,6 +16,9 @@ Issued = tuple[tuple[int, Token], ...]
 Names = tuple[int, ...]
 """The new name of worker n at index n; nobody (0) keeps his."""
 
+OLDER, NEWEST, SPENT = 0, 1, 2
+"""The generations of one job that behave alike where the clock is bounded."""
+
 
 def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     """The record as it behaves from `now` on. Without a bounded clock its instants are made relative to `now`.
@@ -24,7 +27,9 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     an asker's own reckoning, LEASE-07). One that runs beyond the bounded clock runs just beyond it: no instant to come
     lies between (one tick before an expiry is still offered, hence two ticks), by any asker's reckoning. An ended job
     refuses everything alike, so its counts and all but its newest handle go: only that one's refusals have teeth. Old
-    handles are a set. Of a cancel request only its being there decides.
+    handles are a set. Of a cancel request only its being there decides. Where the clock is bounded, generations are
+    too: of one job's, only being the newest, or spent, decides. (REC-09 compares two jobs' generations: its checks are
+    counted truly only where the clock is free.)
     """
     spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued = record
     until = bounds.until
@@ -46,6 +51,9 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
         attempts = budget = 0
         due = None
         issued = issued[-1:]
+    if until is not None and issued and spec.has_token:
+        token = NEWEST if issued[-1][1] == token and status in (PENDING, RUNNING) else SPENT
+        issued = (*{(worker, OLDER) for worker, _ in issued[:-1]}, (issued[-1][0], NEWEST))
     return Record(
         spec, status, owner, token, expires, lease, attempts, budget, due, None if cancel is None else 0,
         sorted_but_last(issued),
@@ -108,4 +116,4 @@ def renamed_handles(issued: Issued, names: Names) -> Issued:
 
 def sorted_but_last(issued: Issued) -> Issued:
     """One job's handles in order; which of them is the newest stays."""
-    return (*sorted(issued[:-1]), issued[-1]) if len(issued) > 2 else issued
+    return (*sorted(issued[:-1]), issued[-1]) if len(issued) > 2 else issued  # type: ignore[type-var]

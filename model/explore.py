@@ -186,7 +186,10 @@ def explored(spec: QueueSpec, bounds: Bounds) -> Explored:
 
     Raises:
         ModelError: a legal outcome was refused.
+        ValueError: the world has no end, for generations count on where neither clock nor depth is bounded.
     """
+    if spec.has_token and bounds.until is None and bounds.depth is None:
+        raise ValueError(f"{spec.key} counts generations: bound the clock or the depth")
     search = Explorer(spec, bounds).run()
     clauses: dict[str, tuple[int, int]] = {}
     for check, times in search.checks().items():
