@@ -1,6 +1,6 @@
 """Candidates that break nothing: a second condition refuses what they let through, or the contract leaves it open.
 
-Each was replayed over every trace of explore up to four commands, and raced where an update's condition is concerned.
+Each was replayed over every trace of explore up to five commands, and raced through every program to the end.
 """
 
 from __future__ import annotations
