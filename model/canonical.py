@@ -116,4 +116,4 @@ def renamed_handles(issued: Issued, names: Names) -> Issued:
 
 def sorted_but_last(issued: Issued) -> Issued:
     """One job's handles in order; which of them is the newest stays."""
-    return (*sorted(issued[:-1]), issued[-1]) if len(issued) > 2 else issued  # type: ignore[type-var]
+    return (*sorted(issued[:-1]), issued[-1]) if len(issued) > 2 else issued

@@ -46,8 +46,8 @@ def own_kind(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
             for jobs in orders(world, 2):
                 hooked = jobs if isinstance(command, c.Recover) and command.hook is not None else None
                 for statuses in product(STATUSES[:6], repeat=len(jobs)):
-                    pairs = zip(jobs, statuses, strict=True)
-                    rows = tuple(o.RecoveredRow(n, status, due if status == "pending" else None) for n, status in pairs)
+                    told = zip(jobs, statuses, strict=True)
+                    rows = tuple(o.RecoveredRow(n, status, due if status == "pending" else None) for n, status in told)
                     yield o.Recovered(rows, len(rows), hooked)
             yield from (o.HookRaised(), o.HookRaised((1,)))
         case c.Checkpoint():
