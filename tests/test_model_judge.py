@@ -1,0 +1,292 @@
+"""The judge's tables: which clause a wrong write breaks, where its boundaries lie, and whom a wrong row accuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fencepost.model import commands as c
+from fencepost.model import outcomes as o
+from fencepost.model.commands import worker_name
+from fencepost.model.legal import possible
+from fencepost.model.outcomes import Row
+from fencepost.model.queues import BACKFILL, MUTATION, QueueSpec
+from fencepost.model.step import step
+from fencepost.model.world import Context, Record, Step, Violation, World
+
+NOW, EXPIRY = 100, 110
+HANDLE = c.Handle(1, 1, 2)
+"""Worker 1's handle of its second generation: what every write here comes with."""
+
+ROWS: dict[str, dict[str, Any]] = {
+    "terminal": {"status": "succeeded", "owner": 0, "expires": None, "lease": 0},
+    "pending again": {"status": "pending", "owner": 0, "expires": None, "lease": 0},
+    "another owner": {"owner": 2, "token": 3, "issued": ((1, 2), (2, 3))},
+    "another owner, same token": {"owner": 2},
+    "older token": {"token": 3, "issued": ((1, 2), (1, 3))},
+    "expired": {"expires": NOW},
+    "held": {},
+    "held, cancel requested": {"cancel": 50},
+}
+"""The rows of contract.md's table, as changes of a running job that worker 1 holds."""
+
+WRITE_WITH: dict[str, Callable[[c.Handle], c.HandleCommand]] = {
+    "renew": c.Renew, "complete": c.Complete, "fail": c.Fail, "release": c.Release, "acknowledge": c.Acknowledge,
+}  # fmt: skip
+WRITES = {verb: write(HANDLE) for verb, write in WRITE_WITH.items()}
+STATUS = {
+    "renew": "running", "complete": "succeeded", "fail": "failed", "release": "pending", "acknowledge": "canceled",
+}  # fmt: skip
+
+
+def record(spec: QueueSpec = MUTATION, **changes: Any) -> Record:
+    """A running job that worker 1 holds with the second generation, its lease valid until `EXPIRY`."""
+    token = 2 if spec.has_token else None
+    held = Record(spec, "running", 1, token, EXPIRY, spec.lease_seconds, 2, 3, None, None, ((1, token),))
+    return held._replace(**changes)
+
+
+def row_of(job: Record, **changes: Any) -> Row:
+    """The row that shows this record, all that the contract leaves open filled in."""
+    held = job.status == "running"
+    seen = Row(
+        status=job.spec.spell(job.status),
+        owner=worker_name(job.owner) if held else None,
+        expires=job.expires,
+        heartbeat=job.expires - job.lease if held and job.expires is not None else None,
+        started=1,
+        finished=None if job.status in ("pending", "running") else NOW,
+        attempts=job.attempts,
+        max_attempts=job.max_attempts,
+        token=job.token,
+        due=job.due,
+        cancel=job.cancel,
+        error="PAGE_VALIDATION_FAILED" if job.status == "failed" else None,
+    )
+    return seen._replace(**changes)
+
+
+def judge(job: Record, command: c.Command, outcome: o.Outcome, after: Row | None = None) -> str:
+    """The clause that this step breaks, or "right"; `after` is the row seen after it, the same as before if None."""
+    before = row_of(job)
+    world = World(job.spec, NOW, (job,), (before,))
+    judged = step(world, command, outcome, Context(NOW, False, (before if after is None else after,)))
+    return judged.clause if isinstance(judged, Violation) else "right"
+
+
+# ------------------------------------------------------------------------------------------------- the naming table
+
+RENEW_AND_WRITE = {
+    "terminal": ("LEASE-02", "TERM-02"),
+    "pending again": ("LEASE-02", "FENCE-02"),
+    "another owner": ("LEASE-02", "FENCE-02"),
+    "another owner, same token": ("LEASE-02", "FENCE-02"),
+    "older token": ("FENCE-03", "FENCE-03"),
+    "expired": ("LEASE-04", "FENCE-01"),
+}
+
+
+@pytest.mark.parametrize("verb", WRITES)
+@pytest.mark.parametrize("row", RENEW_AND_WRITE)
+def test_a_write_that_must_be_refused_names_its_row_of_the_table(row: str, verb: str) -> None:
+    job, command = record(**ROWS[row]), WRITES[verb]
+    clause = RENEW_AND_WRITE[row][verb != "renew"]
+    accepted = o.Accepted(STATUS[verb])
+    changed = row_of(job, status="failed", error="PAGE_VALIDATION_FAILED", attempts=9)
+    assert judge(job, command, o.REJECTED) == "right"
+    assert judge(job, command, accepted, changed) == clause
+    assert judge(job, command, o.REJECTED, changed) == clause, "rejected, with the row changed"
+    assert judge(job, command, accepted) == "FENCE-06", "accepted, with the row unchanged"
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_a_write_of_the_holder_must_be_accepted(verb: str) -> None:
+    job = record(cancel=50 if verb == "acknowledge" else None)
+    assert judge(job, WRITES[verb], o.REJECTED) == ("LEASE-03" if verb == "renew" else "FENCE-01")
+    assert judge(job, WRITES[verb], o.Accepted(STATUS[verb], None)) in ("FENCE-06", "LEASE-03"), "the row is unchanged"
+
+
+def test_after_a_cancel_request_success_is_refused_or_ends_cancelled() -> None:
+    job = record(cancel=50)
+    ended = job._replace(status="cancelled", owner=0, expires=None, lease=0)
+    assert judge(job, c.Complete(HANDLE), o.REJECTED) == "right"
+    assert judge(job, c.Complete(HANDLE), o.Accepted("canceled"), row_of(ended)) == "right"
+    succeeded = row_of(ended, status="succeeded")
+    assert judge(job, c.Complete(HANDLE), o.Accepted("succeeded"), succeeded) == "CANCEL-06"
+    assert judge(job, c.Fail(HANDLE), o.Accepted("failed"), row_of(ended, status="failed")) == "CANCEL-06"
+    assert judge(record(), c.Acknowledge(HANDLE), o.Accepted("canceled"), row_of(ended, cancel=None)) == "CANCEL-04"
+
+
+# ------------------------------------------------------------------------------------------------------- boundaries
+
+
+@pytest.mark.parametrize("spec", [BACKFILL, MUTATION], ids=lambda spec: spec.key)
+@pytest.mark.parametrize(("offset", "valid"), [(-1, True), (0, False), (1, False)])
+@pytest.mark.parametrize("verb", WRITES)
+def test_a_lease_is_valid_until_the_tick_before_its_expiry(
+    spec: QueueSpec, verb: str, offset: int, valid: bool
+) -> None:
+    job = record(spec, cancel=50 if verb == "acknowledge" else None)
+    handle = c.Handle(1, 1, job.token)
+    write = WRITE_WITH[verb](handle)
+    status = spec.spell("cancelled") if verb == "acknowledge" else STATUS[verb]
+    world, context = World(spec, EXPIRY + offset, (job,)), Context(EXPIRY + offset)
+    accepted = step(world, write, o.Accepted(status), context)
+    rejected = step(world, write, o.REJECTED, context)
+    assert (isinstance(accepted, Step), isinstance(rejected, Step)) == (valid, not valid)
+
+
+@pytest.mark.parametrize(("offset", "expired"), [(-1, False), (0, True), (1, True)])
+def test_a_sweep_moves_a_job_from_the_tick_of_its_expiry_on(offset: int, expired: bool) -> None:
+    world, context = World(BACKFILL, EXPIRY + offset, (record(BACKFILL),)), Context(EXPIRY + offset)
+    moved = step(world, c.Recover(), o.Recovered((o.RecoveredRow(1, "pending"),), 1), context)
+    left = step(world, c.Recover(), o.Recovered(dml=0), context)
+    assert (isinstance(moved, Step), isinstance(left, Step)) == (expired, not expired)
+    if expired:
+        assert isinstance(left, Violation) and left.clause == "REC-01"
+    else:
+        assert isinstance(moved, Violation) and moved.clause == "REC-02"
+
+
+@pytest.mark.parametrize(("offset", "due"), [(-1, False), (0, True), (1, True)])
+def test_a_job_is_due_from_its_instant_on(offset: int, due: bool) -> None:
+    job = record(status="pending", owner=0, expires=None, due=EXPIRY)
+    world, context = World(MUTATION, EXPIRY + offset, (job,)), Context(EXPIRY + offset)
+    won = step(world, c.Claim(1), o.Claimed((c.Handle(1, 1, 3),)), context)
+    empty = step(world, c.Claim(1), o.Claimed(), context)
+    assert (isinstance(won, Step), isinstance(empty, Step)) == (due, not due)
+    if not due:
+        assert isinstance(won, Violation) and won.clause == "CLAIM-03"
+
+
+# ------------------------------------------------------------------------------------------------- whom a row accuses
+
+WRONG: dict[str, Any] = {
+    "status": "lost", "owner": "host-b:1:w2", "expires": 7, "heartbeat": 7, "started": 7, "attempts": 9,
+    "max_attempts": 9, "token": 9, "due": 7, "cancel": 7, "error": "NO_FAMILY_AT_ALL",
+}  # fmt: skip
+"""A wrong value for each field; `finished` is wrong the other way about."""
+
+PENDING_ROW = record(status="pending", owner=0, expires=None, lease=0, attempts=1)
+STEPS: dict[str, tuple[Record, c.Command, o.Outcome, Record]] = {
+    "claim": (
+        PENDING_ROW,
+        c.Claim(1),
+        o.Claimed((c.Handle(1, 1, 3),)),
+        record(token=3, expires=NOW + 45, issued=((1, 2), (1, 3))),
+    ),
+    "renew": (record(), c.Renew(HANDLE), o.Accepted("running"), record(expires=NOW + 45)),
+    "complete": (
+        record(),
+        c.Complete(HANDLE),
+        o.Accepted("succeeded"),
+        record(status="succeeded", owner=0, expires=None, lease=0),
+    ),
+    "fail": (record(), c.Fail(HANDLE), o.Accepted("failed"), record(status="failed", owner=0, expires=None, lease=0)),
+    "retry": (
+        record(),
+        c.Fail(HANDLE, "infra", "RENDER_SERVICE_UNAVAILABLE"),
+        o.Accepted("pending", 150),
+        record(status="pending", owner=0, expires=None, lease=0, due=150),
+    ),
+    "release": (record(), c.Release(HANDLE), o.Accepted("pending"), PENDING_ROW),
+    "acknowledge": (
+        record(cancel=50),
+        c.Acknowledge(HANDLE),
+        o.Accepted("canceled"),
+        record(status="cancelled", owner=0, expires=None, lease=0, cancel=50),
+    ),
+    "cancel, pending": (
+        PENDING_ROW,
+        c.RequestCancel(1),
+        o.CancelAnswer("cancelled"),
+        PENDING_ROW._replace(status="cancelled", cancel=NOW),
+    ),
+    "cancel, running": (record(), c.RequestCancel(1), o.CancelAnswer("recorded"), record(cancel=NOW)),
+    "sweep": (
+        record(expires=NOW),
+        c.Recover(),
+        o.Recovered((o.RecoveredRow(1, "pending", 150),), 1),
+        record(status="pending", owner=0, token=3, expires=None, lease=0, due=150),
+    ),
+}
+
+
+ALL = ("owner", "expires", "attempts", "max_attempts", "cancel", "finished")
+ENDED = ("expires", "attempts", "max_attempts", "cancel", "finished")
+"""Fields that every row must have right, and those that a terminal row must: owner and token are then unspecified."""
+
+
+def blames(fields: tuple[str, ...], clause: str, **finer: str) -> dict[str, str]:
+    """One clause for all these fields but the finer ones; a word that is no status is TERM-01's everywhere."""
+    return {**dict.fromkeys(fields, clause), "status": "TERM-01", **finer}
+
+
+ACCUSED: dict[str, dict[str, str]] = {
+    "claim": blames(
+        (*ALL, "token", "heartbeat", "started", "error"), "CLAIM-05", attempts="ATT-01", max_attempts="ATT-01"
+    ),
+    "renew": blames((*ALL, "token", "heartbeat"), "LEASE-03", attempts="ATT-01"),
+    "complete": blames((*ENDED, "error"), "TERM-03", attempts="ATT-01"),
+    "fail": blames((*ENDED, "error"), "TERM-03", attempts="ATT-01"),
+    "retry": blames((*ALL, "token", "due"), "ATT-02", attempts="ATT-01"),
+    "release": blames((*ALL, "token", "due"), "REL-01"),
+    "acknowledge": blames(ENDED, "TERM-03"),
+    "cancel, pending": blames(ENDED, "CANCEL-01"),
+    "cancel, running": blames((*ALL, "token", "heartbeat"), "CANCEL-02"),
+    "sweep": blames((*ALL, "token", "due"), "REC-01", attempts="REC-03", max_attempts="REC-03"),
+}
+
+
+def accused(name: str) -> dict[str, str]:
+    """Per field the clause that a wrong value of it breaks; a field that the contract leaves open is left out."""
+    before, command, outcome, after = STEPS[name]
+    right = row_of(after, started=NOW) if name == "claim" else row_of(after)
+    assert judge(before, command, outcome, right) == "right"
+    wrong = {**WRONG, "finished": NOW if right.finished is None else None}
+    verdicts = {
+        field: judge(before, command, outcome, right._replace(**{field: value})) for field, value in wrong.items()
+    }
+    return {field: clause for field, clause in verdicts.items() if clause != "right"}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_wrong_field_accuses_the_clause_that_sets_it(name: str) -> None:
+    assert accused(name) == ACCUSED[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "clause"),
+    [
+        ("complete", "completed", "TERM-04"),
+        ("fail", "error", "TERM-04"),
+        ("acknowledge", "cancelled", "TERM-04"),
+        ("complete", "lost", "TERM-01"),
+        ("complete", "running", "FENCE-06"),
+    ],
+)
+def test_a_wrong_spelling_in_the_row_is_told_from_a_wrong_word(name: str, status: str, clause: str) -> None:
+    before, command, outcome, after = STEPS[name]
+    assert judge(before, command, outcome, row_of(after, status=status)) == clause
+
+
+# ------------------------------------------------------------------------------------------- replies that are lost
+
+
+def test_after_an_unknown_outcome_a_write_took_effect_or_did_not() -> None:
+    world = World(BACKFILL, NOW, (record(BACKFILL),))
+    handle = c.Handle(1, 1)
+    worlds = possible(world, c.Complete(handle), Context(NOW))
+    assert {each.jobs[0].status for each in worlds} == {"running", "succeeded"} and world in worlds
+    assert possible(world, c.Complete(c.Handle(1, 2)), Context(NOW)) == {world}, "refused or lost, nothing changed"
+    assert possible(world, c.Checkpoint(handle), Context(NOW)) == {world}
+
+
+def test_after_an_unknown_claim_any_number_of_the_due_jobs_runs() -> None:
+    pending = record(BACKFILL, status="pending", owner=0, expires=None, lease=0, issued=())
+    world = World(BACKFILL, NOW, (pending, pending))
+    worlds = possible(world, c.Claim(1, 2, 2), Context(NOW))
+    assert {tuple(job.status for job in each.jobs) for each in worlds} == {
+        ("pending", "pending"), ("running", "pending"), ("running", "running"),
+    }  # fmt: skip
