@@ -18,7 +18,7 @@ from fencepost.reports.story import Failure, story
 from fencepost.scenarios import Scenario
 
 from .driver import Run
-from .interleave.engine import replay_schedule
+from .interleave.engine import replay_history
 from .interleave.played import Diverged, Stuck
 from .session import Session
 
@@ -89,12 +89,13 @@ def _race(session: Session, scenario: Scenario) -> Replayed:
             f"{session.adapter.name}: its statements cannot be scheduled; replay this file on {_meant(scenario)}"
         )
     try:
-        trace, violation = session.run(replay_schedule(session.adapter, session.spec, scenario.trace))
+        history = session.run(replay_history(session.adapter, session.spec, scenario.trace))
     except Diverged as error:
         return Replayed("diverged", scenario.trace, None, str(error))
     except Stuck as error:
         raise AdapterError(f"{session.adapter.name}: {error}") from error
-    return Replayed("pass", trace) if violation is None else Replayed("fail", trace, violation, violation.why)
+    violation = history.violation
+    return Replayed("fail" if violation else "pass", history.trace, violation, violation.why if violation else "")
 
 
 def _meant(scenario: Scenario) -> str:

@@ -1,0 +1,339 @@
+"""The command line: what can be asked, in words that teach, and which module answers.
+
+Only click is imported here, so that help is there at once; each command imports what it needs when it is run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+USAGE, INTERRUPTED, HARNESS = 4, 2, 3
+"""As in `reports.result.Exit`, which is too slow to import before we know that it is needed."""
+
+EXITS = """\b
+Exit codes:
+  0  conformant                      3  the adapter or its database could not be driven
+  1  not conformant, or undecided    4  a name, option or file that cannot be used
+  2  interrupted                     5  nothing was measured"""
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(call(sys.argv[1:]))
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Run the command line; returns its exit code. Faults are told on standard error, without a traceback."""
+    # Hypothesis otherwise leaves a folder of its own where it was started.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.path.join(".fencepost", "hypothesis"))
+    try:
+        return int(cli.main(list(arguments), prog_name="fencepost", standalone_mode=False) or 0)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except Exception as error:
+        return _fault(error)
+
+
+def _fault(error: Exception) -> int:
+    """Tell what cannot be used or driven; whatever else was raised is a defect of ours and keeps its traceback."""
+    from fencepost.adapters.contract import AdapterError
+    from fencepost.scenarios import ScenarioError
+
+    from .selection import UnknownName
+
+    if isinstance(error, AdapterError):
+        click.echo(f"Error: fencepost could not go on: {error}", err=True)
+        return HARNESS
+    if isinstance(error, (UnknownName, ScenarioError)):
+        click.echo(f"Error: {error}", err=True)
+        return USAGE
+    raise error
+
+
+def _adapter(default: str | None) -> Callable[[F], F]:
+    text = "The queue under test: a name from `fencepost list`, or module:Class of your own."
+    return click.option("--adapter", metavar="NAME", default=default, show_default=default is not None, help=text)
+
+
+_queues = click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only this queue; may be repeated.")
+_clauses = click.option("--clause", "clauses", multiple=True, metavar="ID", help="Only this clause; may be repeated.")
+_json = click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the result here.")
+_quiet = click.option("--quiet", is_flag=True, help="Print the verdict alone.")
+
+
+def _profile(default: str) -> Callable[[F], F]:
+    text = "How deep to look: quick, ci or nightly."
+    return click.option("--profile", metavar="NAME", default=default, show_default=True, help=text)
+
+
+def _server(command: F) -> F:
+    """Which PostgreSQL the adapter `pg` works on; without either option, one of its own."""
+    image = click.option("--pg-image", metavar="IMAGE", help="For pg: run this container image (needs Docker).")
+    dsn = click.option("--pg-dsn", metavar="DSN", help="For pg: postgresql://user:password@host:port/database.")
+    return dsn(image(command))
+
+
+def _use_server(dsn: str | None, image: str | None) -> None:
+    if dsn is not None and image is not None:
+        raise click.UsageError("--pg-dsn and --pg-image are both given; give at most one of them")
+    if dsn is not None or image is not None:
+        # An option outranks the environment, where the other variable may be set.
+        os.environ["FENCEPOST_PG_DSN"] = dsn or ""
+        os.environ["FENCEPOST_PG_IMAGE"] = image or ""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=EXITS)
+@click.version_option(package_name="fencepost", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Tell whether a durable job queue with leases keeps its contract.
+
+    \b
+    Start here:
+      fencepost run --adapter=sqlite          test the reference queue on SQLite
+      fencepost run --adapter=mine:Queue      test your own: class Queue of mine.py
+      fencepost replay .fencepost/failures/FENCE-02-found.yaml
+      fencepost explain FENCE-02              what a clause demands, and its shortest story
+    """
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  fencepost run --adapter=pg
+  fencepost run --adapter=pg --pg-dsn=postgresql://me:secret@localhost/test
+  fencepost run --queue=mutation --clause=FENCE-03 --profile=quick
+  fencepost run --seed=7 --json=result.json"""
+)
+@_adapter("sqlite")
+@_queues
+@_clauses
+@click.option("--seed", type=int, metavar="N", help="Where the drawn scripts start; random and printed if left out.")
+@_profile("ci")
+@_json
+@_quiet
+@_server
+def run(
+    adapter: str,
+    queues: tuple[str, ...],
+    clauses: tuple[str, ...],
+    seed: int | None,
+    profile: str,
+    file: Path | None,
+    quiet: bool,
+    pg_dsn: str | None,
+    pg_image: str | None,
+) -> int:
+    """Test an adapter against the contract.
+
+    Draws scripts of commands, has the adapter serve them, and judges every answer and every row; then races two actors
+    against each other in every order of their statements. A failure is told as its shortest story, with a file that
+    replays it. The table at the end shows each clause on each queue, and how often it was checked.
+
+    Ctrl-C ends the run and keeps what was found.
+    """
+    _use_server(pg_dsn, pg_image)
+    from .commands.run import run_adapter
+
+    return run_adapter(adapter, queues, clauses, seed, profile, _writable(file), quiet)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  fencepost replay .fencepost/failures/FENCE-02-found.yaml
+  fencepost replay scenarios/fence/*.yaml --adapter=mine:Queue"""
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@_adapter(None)
+@_server
+def replay(files: tuple[Path, ...], adapter: str | None, pg_dsn: str | None, pg_image: str | None) -> int:
+    """Replay scenario files.
+
+    Does this adapter break the clause, and does it answer as the file expects?
+
+    \b
+    pass      every answer was legal and as expected
+    fail      a clause was broken; its story is told
+    diverged  legal, but not what the file expects: neither a pass nor a failure
+
+    Without --adapter, a file that was found is replayed where it was found, any other on what it names, or on sqlite.
+    """
+    _use_server(pg_dsn, pg_image)
+    from .commands.replay import replay_files
+
+    return replay_files(files, adapter)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  fencepost explore --queue=backfill --jobs=1
+  fencepost explore --queue=backfill --workers=3 --leases=2
+  fencepost explore --queue=mutation --clause=FENCE-03"""
+)
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only this queue; may be repeated.")
+@click.option("--jobs", type=click.IntRange(1, 4), default=2, show_default=True, help="Most jobs.")
+@click.option("--workers", type=click.IntRange(1, 4), default=2, show_default=True, help="Most workers.")
+@click.option("--attempts", type=click.IntRange(1, 9), default=2, show_default=True, help="Attempts a job may have.")
+@click.option("--depth", type=click.IntRange(1), help="Most commands of a trace; 6 if the clock is free.")
+@click.option("--leases", type=click.IntRange(1), help="Bound the clock at so many leases, which makes states merge.")
+@click.option("--clause", metavar="ID", help="Print the shortest trace that tests this clause instead.")
+@click.option("--reason", metavar="CHECK", help="With --clause: that makes this very check.")
+def explore(
+    queues: tuple[str, ...],
+    jobs: int,
+    workers: int,
+    attempts: int,
+    depth: int | None,
+    leases: int | None,
+    clause: str | None,
+    reason: str | None,
+) -> int:
+    """Search the model alone.
+
+    Breadth first, without an adapter or a database.
+    Prints the states and edges of the bounded world, and how often its edges test each clause.
+    """
+    if reason is not None and clause is None:
+        raise click.UsageError("--reason needs --clause")
+    from .commands.explore import explore_queues, show_witness
+
+    if clause is not None:
+        return show_witness(queues, clause, reason)
+    return explore_queues(queues, jobs, workers, attempts, depth, leases)
+
+
+@cli.command(name="list")
+@click.option("--mutants", is_flag=True, help="The mutants instead.")
+@click.option("--markdown", is_flag=True, help="The clauses instead, as the page docs/clauses.md.")
+def list_(mutants: bool, markdown: bool) -> int:
+    """List the adapters, queues, profiles, clauses and mutants."""
+    from .commands.catalogue import clauses_page, list_all, list_mutants
+
+    click.echo(list_mutants() if mutants else clauses_page() if markdown else list_all())
+    return 0
+
+
+@cli.command(
+    epilog="""\b
+Example:
+  fencepost explain FENCE-02"""
+)
+@click.argument("clause")
+def explain(clause: str) -> int:
+    """Explain a clause.
+
+    Its source and level, where it applies, its shortest story, its mutants and its scenario files.
+    """
+    from .commands.explain import explained
+
+    click.echo(explained(clause))
+    return 0
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  fencepost mutants --clause=FENCE-02
+  fencepost mutants --adapter=sqlite --seeds=20 --json=kills.json"""
+)
+@click.option("--adapter", "adapters", multiple=True, metavar="NAME", help="Only on sqlite or pg; may be repeated.")
+@_clauses
+@click.option("--id", "ids", multiple=True, metavar="ID", help="Only this mutant; may be repeated.")
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Runs of each mutant.")
+@_profile("quick")
+@_json
+@_server
+def mutants(
+    adapters: tuple[str, ...],
+    clauses: tuple[str, ...],
+    ids: tuple[str, ...],
+    seeds: int,
+    profile: str,
+    file: Path | None,
+    pg_dsn: str | None,
+    pg_image: str | None,
+) -> int:
+    """Test the tests with planted faults.
+
+    Each is planted in the reference queue, and must be found under the clause that it breaks.
+
+    Exit code 1 if a mutant survived or was found under another name.
+    """
+    _use_server(pg_dsn, pg_image)
+    from .commands.measure import kill_mutants
+
+    return kill_mutants(adapters, clauses, ids, seeds, profile, _writable(file))
+
+
+@cli.command(
+    epilog="""\b
+Example:
+  fencepost soak --seeds=20 --json=soak.json"""
+)
+@click.option("--adapter", "adapters", multiple=True, metavar="NAME", help="Only on sqlite or pg; may be repeated.")
+@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="Seeds 1 to N.")
+@click.option("--replays", type=click.IntRange(0), default=200, show_default=True, help="Replays of each found race.")
+@_profile("ci")
+@_json
+@_server
+def soak(
+    adapters: tuple[str, ...],
+    seeds: int,
+    replays: int,
+    profile: str,
+    file: Path | None,
+    pg_dsn: str | None,
+    pg_image: str | None,
+) -> int:
+    """Look for false alarms.
+
+    Runs the right queue under many seeds, and replays found races many times.
+
+    Exit code 1 if anything was reported, or a replay did not end as it had been found.
+    """
+    _use_server(pg_dsn, pg_image)
+    from .commands.measure import soak_reference
+
+    return soak_reference(adapters, seeds, replays, profile, _writable(file))
+
+
+@cli.group()
+def bench() -> None:
+    """Measure how fast fencepost itself is."""
+
+
+@bench.command()
+@click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, help="For each gate.")
+@_json
+@_server
+def engine(seconds: float, file: Path | None, pg_dsn: str | None, pg_image: str | None) -> int:
+    """Measure the engines, and print the figures as JSON."""
+    _use_server(pg_dsn, pg_image)
+    from .commands.measure import bench_engine
+
+    return bench_engine(seconds, _writable(file))
+
+
+def _writable(file: Path | None) -> Path | None:
+    """The file of --json, if it will be possible to write it: better said before a long run than after it."""
+    if file is not None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.UsageError(f"--json {file}: {error.strerror}; give another place") from None
+        if not os.access(file.parent, os.W_OK):
+            raise click.UsageError(f"--json {file}: the folder cannot be written to; give another place")
+    return file

@@ -1,0 +1,45 @@
+"""`fencepost replay`: scenario files, each with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+from fencepost.conformance.replay import replay, told
+from fencepost.conformance.selection import chosen_adapter
+from fencepost.conformance.session import Session
+from fencepost.model.queues import QUEUES
+from fencepost.reports.result import Exit
+from fencepost.scenarios import Scenario, load
+
+
+def replay_files(files: Iterable[Path], adapter: str | None) -> int:
+    """Replay each file and tell its verdict; returns the exit code. A file that cannot be used is told before any runs.
+
+    Raises:
+        ScenarioError: a file cannot be used.
+        UnknownName: there is no such adapter.
+        AdapterError: the adapter cannot be driven.
+    """
+    work = [(path, scenario, adapter or home(scenario)) for path in files for scenario in [load(path)]]
+    classes = {name: chosen_adapter(name) for _, _, name in work}
+    good = True
+    with ExitStack() as stack:
+        sessions: dict[tuple[str, str], Session] = {}
+        for path, scenario, name in work:
+            place = name, scenario.queue
+            if place not in sessions:
+                sessions[place] = stack.enter_context(Session(classes[name](), QUEUES[scenario.queue]))
+            replayed = replay(sessions[place], scenario)
+            good = good and replayed.verdict == "pass"
+            click.echo(told(scenario, name, str(path), replayed))
+    return int(Exit.CONFORMANT if good else Exit.NOT_CONFORMANT)
+
+
+def home(scenario: Scenario) -> str:
+    """Where a file is replayed that nobody said it for: where it was found, or the first adapter that it names."""
+    if scenario.found is not None:
+        return scenario.found.adapter
+    return scenario.adapters[0] if scenario.adapters else "sqlite"
