@@ -156,7 +156,8 @@ def advances(world: World, bounds: Bounds) -> Iterator[c.Advance]:
         instant = record.expires if record.status == RUNNING else record.due if record.status == PENDING else None
         if instant is None or instant <= now:
             continue
-        for at in (instant, instant - 1) if until is not None or record.status == PENDING else (instant, instant - 1, instant + 1):
+        after = until is None and record.status == RUNNING
+        for at in (instant, instant - 1, instant + 1) if after else (instant, instant - 1):
             ahead = at - now
             if ahead > 0 and ahead not in offered and (until is None or at <= until):
                 offered.add(ahead)
