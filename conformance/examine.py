@@ -24,9 +24,13 @@ from .sequential import hunt, tables
 from .session import Session
 
 DIRECT_STORY: Trace = trace_of(
-    c.Enqueue(), c.Claim(1), c.Atomically((c.Renew(c.HandleRef(2)),), "rollback"), c.Complete(c.HandleRef(2))
+    c.Enqueue(),
+    c.Enqueue(),
+    c.Claim(1),
+    c.Atomically((c.RequestCancel(c.JobRef(2)),), "rollback"),
+    c.Complete(c.HandleRef(3)),
 )
-"""What the direct test does, as a trace for people: it reads the handle of step 2 only after step 3."""
+"""What the direct test does, as a trace for people: it reads the handle of step 3 only after step 4."""
 
 
 @dataclass(slots=True)

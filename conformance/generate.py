@@ -7,12 +7,11 @@ request or their last attempt. Flat lists of arbitrary commands hardly ever meet
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from fencepost.model import commands as c
 from fencepost.model.choices import FAILURES
 from fencepost.model.queues import PENDING, RUNNING
-from fencepost.model.world import World, claimable, expired
+from fencepost.model.world import World, expired, sweepable
 from hypothesis import strategies as st
 
 NUMBERS = 1 << 40
@@ -23,174 +22,212 @@ _WORKERS = 3
 _SLOTS = 512
 
 
-class Scene(NamedTuple):
-    """What a choice depends on: jobs by ordinal, and handles by how they stand."""
-
-    world: World
-    pending: list[int]
-    running: list[int]
-    waiting: list[int]
-    """Jobs that a sweep must move."""
-    stale: list[c.Handle]
-    held: list[c.Handle]
-    late: list[c.Handle]
-    """Held handles whose lease has expired."""
-    asked: list[c.Handle]
-    """Held handles, their lease valid, whose job was asked to cancel."""
-
-
 def choose(world: World, number: int) -> c.Command:
     """The bound command that `number` stands for in this world."""
-    pending: list[int] = []
-    running: list[int] = []
-    waiting: list[int] = []
-    stale: list[c.Handle] = []
-    held: list[c.Handle] = []
-    late: list[c.Handle] = []
-    asked: list[c.Handle] = []
-    far = behind = ready = False
     now = world.now
-    for n, record in enumerate(world.jobs, 1):
+    jobs = world.jobs
+    offers = _ANY if jobs else 0
+    if len(jobs) < _JOBS:
+        offers |= _ROOM
+        if len(jobs) < 2:
+            offers |= _FEW
+    if world.claim:
+        offers |= _CLAIMED
+    for record in jobs:
         status = record.status
-        issued = record.issued
+        older = len(record.issued)
         if status == RUNNING:
-            running.append(n)
-            handle = c.Handle(n, *issued[-1])
-            held.append(handle)
-            if expired(record, now):
-                waiting.append(n)
-                late.append(handle)
-            elif record.cancel is not None:
-                asked.append(handle)
-            if len(issued) > 1:
-                stale.extend([c.Handle(n, worker, token) for worker, token in issued[:-1]])
-            continue
-        if status == PENDING:
-            pending.append(n)
-            if claimable(record, now):
-                behind = behind or (ready is False and len(pending) > 1)
-                ready = True
-            elif record.cancel is not None:
-                waiting.append(n)
+            if record.expires is not None and record.expires > now:
+                offers |= _RUNNING | (_LIVE if offers & _VALID else _VALID)
+                if record.cancel is not None:
+                    offers |= _ASKED
+                if older > 1:
+                    offers |= _OUTRUN
+                continue
+            offers |= _RUNNING | _LATE | (_SEVERAL if offers & _WAITING else _WAITING)
+            older -= 1
+        elif status == PENDING:
+            offers |= _QUEUED if offers & _PENDING else _PENDING
+            if record.cancel is not None:
+                offers |= _BLOCKED | (_SEVERAL if offers & _WAITING else _WAITING)
+            elif record.due is not None and record.due > now:
+                offers |= _BLOCKED | _FAR
+            elif offers & _BLOCKED and not offers & _READY:
+                offers |= _BEHIND | _READY
             else:
-                far = True
-        if issued:
-            stale.extend([c.Handle(n, worker, token) for worker, token in issued])
-    mask = (
-        (len(world.jobs) < _JOBS)
-        | bool(pending) << 1
-        | bool(running) << 2
-        | bool(stale) << 3
-        | bool(waiting) << 4
-        | far << 5
-        | (world.claim != "") << 6
-        | bool(world.jobs) << 7
-        | bool(late) << 8
-        | bool(asked) << 9
-        | behind << 10
-        | (len(waiting) > 1) << 11
-        | (len(world.jobs) < 2) << 12
-        | (len(held) - len(late) > 1) << 13
-        | (len(pending) > 1) << 14
-    )
+                offers |= _READY
+        if older:
+            offers |= _STALE
     # Hypothesis favours small and repeated numbers; what they decode to should not be favoured with them.
-    number = number * 0x9E3779B97F4A7C15 + len(world.jobs) + now & 0xFFFFFFFFFFFFFFFF
+    number = number * 0x9E3779B97F4A7C15 + len(jobs) + now & 0xFFFFFFFFFFFFFFFF
     number ^= number >> 29
-    table = _TABLES.get(mask)
+    table = _TABLES.get(offers)
     if table is None:
-        table = _TABLES[mask] = _table(mask)
-    scene = Scene(world, pending, running, waiting, stale, held, late, asked)
-    return table[number % _SLOTS](scene, number // _SLOTS)
+        table = _TABLES[offers] = _table(offers)
+    return table[number % _SLOTS](world, number // _SLOTS)
 
 
-Maker = Callable[[Scene, int], c.Command]
+(
+    _ROOM, _PENDING, _RUNNING, _STALE, _WAITING, _FAR, _CLAIMED, _ANY, _LATE, _ASKED, _BEHIND, _SEVERAL, _FEW,
+    _LIVE, _QUEUED, _OUTRUN, _VALID, _BLOCKED, _READY,
+) = (1 << bit for bit in range(19))  # fmt: skip
+"""What a world offers. _WAITING: a sweep must move something, _SEVERAL: more than one job; _VALID: a lease is valid,
+_LIVE: more than one; _LATE: a held lease has expired; _ASKED: a live holder was asked to cancel; _OUTRUN: a live job
+has older handles; _QUEUED: several jobs are pending; _BEHIND: the oldest pending job is no candidate, another is."""
 
 
-def _enqueue(scene: Scene, number: int) -> c.Command:
+def _ordinals(world: World, status: str) -> list[int]:
+    return [n for n, record in enumerate(world.jobs, 1) if record.status == status]
+
+
+def _waiting(world: World) -> list[int]:
+    return [n for n, record in enumerate(world.jobs, 1) if sweepable(record, world.now)]
+
+
+def _held(world: World) -> list[c.Handle]:
+    return [c.Handle(n, *record.issued[-1]) for n, record in enumerate(world.jobs, 1) if record.status == RUNNING]
+
+
+def _late(world: World) -> list[c.Handle]:
+    """Held handles whose lease has expired."""
+    return [h for h in _held(world) if expired(world.jobs[h.job - 1], world.now)]  # type: ignore[operator]
+
+
+def _asked(world: World) -> list[c.Handle]:
+    """Held handles, their lease valid, whose job was asked to cancel."""
+    jobs, now = world.jobs, world.now
+    asked = [c.Handle(n, *each.issued[-1]) for n, each in enumerate(jobs, 1) if each.status == RUNNING and each.cancel]
+    return [h for h in asked if not expired(jobs[h.job - 1], now)] or _held(world)  # type: ignore[operator]
+
+
+def _outrun(world: World) -> list[c.Handle]:
+    """Stale handles of jobs that somebody else, or a newer claim, holds with a valid lease."""
+    return [
+        c.Handle(n, *pair)
+        for n, record in enumerate(world.jobs, 1)
+        if record.status == RUNNING and not expired(record, world.now)
+        for pair in record.issued[:-1]
+    ]
+
+
+def _stale(world: World) -> list[c.Handle]:
+    """Handles of jobs that nobody holds any more, and older ones of jobs whose lease has expired."""
+    return [
+        c.Handle(n, *pair)
+        for n, record in enumerate(world.jobs, 1)
+        for pair in (record.issued[:-1] if record.status == RUNNING else record.issued)
+        if record.status != RUNNING or expired(record, world.now)
+    ]
+
+
+Maker = Callable[[World, int], c.Command]
+
+
+def _enqueue(world: World, number: int) -> c.Command:
     number, budget = divmod(number, 4)
-    late = scene.world.spec.backs_off and number % 8 == 0
-    return c.Enqueue((3, 2, 1, 3)[budget], (scene.world.spec.backoff_seconds or 0) if late else 0)
+    late = world.spec.backs_off and number % 8 == 0
+    return c.Enqueue((3, 2, 1, 3)[budget], (world.spec.backoff_seconds or 0) if late else 0)
 
 
+_CLAIMERS = (1, 1, 2, 2, 3)
+"""Few workers, so that one often claims again what it has lost."""
 _BOUNDS = ((1, 1), (1, 1), (1, 1), (2, 2), (2, 1), (1, 2), (3, 3), (10, 1))
 
 
-def _claim(scene: Scene, number: int) -> c.Command:
-    number, worker = divmod(number, _WORKERS)
+def _claim(world: World, number: int) -> c.Command:
+    number, worker = divmod(number, len(_CLAIMERS))
     number, bounds = divmod(number, len(_BOUNDS))
     number, lease = divmod(number, 4)
     hook = _HOOKS[number % len(_HOOKS)]
-    short = scene.world.spec.lease_seconds // 3 if lease == 0 else None
-    return c.Claim(worker + 1, *_BOUNDS[bounds], short, hook)
+    short = world.spec.lease_seconds // 3 if lease == 0 else None
+    return c.Claim(_CLAIMERS[worker], *_BOUNDS[bounds], short, hook)
 
 
 _HOOKS = (None, None, None, None, None, c.Hook("ok"), c.Hook("raise"), c.Hook("cancel"))
 
 
-def _past_head(scene: Scene, number: int) -> c.Command:
+def _past_head(world: World, number: int) -> c.Command:
     """A claim that scans one candidate, while the oldest pending job is none."""
     return c.Claim(1 + number % _WORKERS)
 
 
-def _to_expiry(scene: Scene, number: int) -> c.Command:
+def _to_expiry(world: World, number: int) -> c.Command:
     """To one job's expiry, or to the last one of all, so that a sweep meets several."""
-    number, at = divmod(number, len(scene.running) + 1)
-    jobs = scene.world.jobs
-    expiries = [jobs[n - 1].expires or 0 for n in scene.running]
+    expiries = [record.expires or 0 for record in world.jobs if record.status == RUNNING]
+    number, at = divmod(number, len(expiries) + 1)
     expires = expiries[at] if at < len(expiries) else max(expiries)
-    ahead = expires + (0, 0, 0, -1, 1)[number % 5] - scene.world.now
+    ahead = expires + (0, 0, 0, -1, 1)[number % 5] - world.now
     return c.Advance(ahead if ahead > 0 else 1)
 
 
-def _to_last(scene: Scene, number: int) -> c.Command:
+def _to_last(world: World, number: int) -> c.Command:
     """To where every lease has expired, so that a sweep meets jobs of different histories (REC-09, REC-12)."""
-    last = max(scene.world.jobs[n - 1].expires or 0 for n in scene.running)
-    return c.Advance(max(last - scene.world.now, 1))
+    last = max(record.expires or 0 for record in world.jobs if record.status == RUNNING)
+    return c.Advance(max(last - world.now, 1))
 
 
-def _cancel_head(scene: Scene, number: int) -> c.Command:
+def _cancel_head(world: World, number: int) -> c.Command:
     """A parent's cancel of the oldest of several pending jobs, which then stands in the others' way (CLAIM-14)."""
-    return c.RequestCancel(scene.pending[0], True)
+    return c.RequestCancel(_ordinals(world, PENDING)[0], True)
 
 
-def _to_due(scene: Scene, number: int) -> c.Command:
-    dues = [due for n in scene.pending if (due := scene.world.jobs[n - 1].due) is not None and due > scene.world.now]
+def _to_due(world: World, number: int) -> c.Command:
+    dues = [
+        record.due
+        for record in world.jobs
+        if record.status == PENDING and record.cancel is None and record.due is not None and record.due > world.now
+    ]
     number, at = divmod(number, len(dues))
-    ahead = dues[at] + (0, 0, -1)[number % 3] - scene.world.now
+    ahead = dues[at] + (0, 0, -1)[number % 3] - world.now
     return c.Advance(max(ahead, 1))
 
 
-def _recover(scene: Scene, number: int) -> c.Command:
+def _recover(world: World, number: int) -> c.Command:
     number, form = divmod(number, len(_HOOKS))
     return c.Recover((10, 10, 1, 2)[number % 4], _HOOKS[form])
 
 
-def _poisoned(scene: Scene, number: int) -> c.Command:
+def _poisoned(world: World, number: int) -> c.Command:
     """A sweep whose hook fails for one of several waiting jobs (REC-12)."""
-    number, at = divmod(number, len(scene.waiting))
-    return c.Recover(1 + (number % 4 == 0), c.Hook("poison", scene.waiting[at]))
+    waiting = _waiting(world)
+    number, at = divmod(number, len(waiting))
+    return c.Recover(1 + (number % 4 == 0), c.Hook("poison", waiting[at]))
 
 
-def _held_write(scene: Scene, number: int) -> c.Command:
-    number, at = divmod(number, len(scene.held))
-    return _write(scene.held[at], scene.world, number)
+def _held_write(world: World, number: int) -> c.Command:
+    handles = _held(world)
+    number, at = divmod(number, len(handles))
+    return _write(handles[at], world, number)
 
 
-def _stale_write(scene: Scene, number: int) -> c.Command:
-    number, at = divmod(number, len(scene.stale))
-    return _write(scene.stale[at], scene.world, number)
+def _stale_write(world: World, number: int) -> c.Command:
+    handles = _stale(world)
+    number, at = divmod(number, len(handles))
+    return _write(handles[at], world, number)
 
 
-def _late_write(scene: Scene, number: int) -> c.Command:
-    number, at = divmod(number, len(scene.late))
+def _outrun_write(world: World, number: int) -> c.Command:
+    """A superseded worker's write that nothing but its standing can refuse."""
+    handles = _outrun(world)
+    number, at = divmod(number, len(handles))
+    handle = handles[at]
+    if world.jobs[handle.job - 1].cancel is not None and number % 2:  # type: ignore[operator]
+        return c.Acknowledge(handle)
+    return _write(handle, world, number // 2)
+
+
+def _late_write(world: World, number: int) -> c.Command:
+    handles = _late(world)
+    number, at = divmod(number, len(handles))
     number, renew = divmod(number, 3)
-    handle = scene.late[at]
-    return c.Renew(handle) if renew == 0 else _write(handle, scene.world, number)
+    handle = handles[at]
+    return c.Renew(handle) if renew == 0 else _write(handle, world, number)
 
 
-def _asked_write(scene: Scene, number: int) -> c.Command:
-    number, at = divmod(number, len(scene.asked))
-    return _write(scene.asked[at], scene.world, number)
+def _asked_write(world: World, number: int) -> c.Command:
+    handles = _asked(world)
+    number, at = divmod(number, len(handles))
+    return _write(handles[at], world, number)
 
 
 def _write(handle: c.Handle, world: World, number: int) -> c.Command:
@@ -216,46 +253,45 @@ _WRITES: tuple[Callable[[c.Handle, World, int], c.Command], ...] = (
 )
 
 
-def _cancel(scene: Scene, number: int) -> c.Command:
-    number, at = divmod(number, len(scene.world.jobs))
+def _cancel(world: World, number: int) -> c.Command:
+    number, at = divmod(number, len(world.jobs))
     return c.RequestCancel(at + 1, number % 3 == 0)
 
 
-def _atomically(scene: Scene, number: int) -> c.Command:
+def _atomically(world: World, number: int) -> c.Command:
+    """One write or cancel that its caller undoes, or up to two that the caller commits."""
     number, end = divmod(number, 3)
-    number, first = divmod(number, 2)
-    inner: list[c.Command] = [_cancel(scene, number)]
-    if scene.held:
-        number //= 8
-        at = number % len(scene.held)
-        write = _ATOMIC[number // len(scene.held) % len(_ATOMIC)](scene.held[at], scene.world, number // 64)
-        inner = [write, *inner] if first else [*inner, write] if number % 2 else [write]
-    return c.Atomically(tuple(inner), ("commit", "rollback", "raise")[end])
+    number, form = divmod(number, 4)
+    cancel = _cancel(world, number // 8)
+    handles = _held(world)
+    if not handles or form == 0:
+        return c.Atomically((cancel,), _ENDS[end])
+    number, at = divmod(number, len(handles))
+    write = _ATOMIC[number % len(_ATOMIC)](handles[at], world, number // 4)
+    if form == 1 or _ENDS[end] != "commit":
+        return c.Atomically((write,), _ENDS[end])
+    return c.Atomically((write, cancel) if form == 2 else (cancel, write), "commit")
 
 
+_ENDS: tuple[c.End, ...] = ("commit", "rollback", "raise")
 _ATOMIC = (_WRITES[0], _WRITES[1], _WRITES[3], _WRITES[8])
 
 
-def _tick(scene: Scene, number: int) -> c.Command:
+def _tick(world: World, number: int) -> c.Command:
     return c.Tick(1 + number % _WORKERS)
 
 
-def _start_up(scene: Scene, number: int) -> c.Command:
+def _start_up(world: World, number: int) -> c.Command:
     return c.StartUp(number % 2)
 
 
-def _probe(scene: Scene, number: int) -> c.Command:
+def _probe(world: World, number: int) -> c.Command:
     return c.Probe()
 
 
-def _crash(scene: Scene, number: int) -> c.Command:
+def _crash(world: World, number: int) -> c.Command:
     return c.Crash(1 + number % _WORKERS)
 
-
-(
-    _ROOM, _PENDING, _RUNNING, _STALE, _WAITING, _FAR, _CLAIMED, _ANY, _LATE, _ASKED, _BEHIND, _SEVERAL, _FEW,
-    _LIVE, _QUEUED,
-) = (1 << bit for bit in range(15))  # fmt: skip
 
 _WEIGHTS: tuple[tuple[Maker, int, int], ...] = (
     (_enqueue, _ROOM, 6),
@@ -271,9 +307,10 @@ _WEIGHTS: tuple[tuple[Maker, int, int], ...] = (
     (_recover, 0, 2),
     (_poisoned, _SEVERAL, 20),
     (_held_write, _RUNNING, 18),
-    (_stale_write, _STALE, 14),
+    (_stale_write, _STALE, 10),
+    (_outrun_write, _OUTRUN, 40),
     (_late_write, _LATE, 12),
-    (_asked_write, _ASKED, 30),
+    (_asked_write, _ASKED, 34),
     (_cancel, _ANY, 8),
     (_cancel_head, _QUEUED, 5),
     (_atomically, _ANY, 3),

@@ -88,8 +88,8 @@ def fail_target(record: Record, fail: c.Fail) -> tuple[str, Check]:
         return CANCELLED, Check("ERR-02", "fail: CANCEL family ends cancelled", True)
     if family == "LEASE" or (family == "INFRA" and fail.code in record.spec.retryable_codes):
         if record.attempts < record.max_attempts:
-            return PENDING, Check("ATT-02", f"fail: {family} retried", True)
-        return FAILED, Check("ATT-02", f"fail: {family} with the budget used up", True)
+            return PENDING, Check("ATT-02", "fail: retried", True)
+        return FAILED, Check("ATT-02", "fail: budget used up", True)
     return FAILED, Check("ERR-02", f"fail: {family} not retried", True)
 
 

@@ -162,13 +162,13 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
         if not must:
             why = "nothing was there to be swept, so the hook had no business to run"
             return Violation("REC-08", "sweep: hook raised by itself", why)
-        return _after_failed_batch(world, command, must, must)
+        return _after_failed_batch(world, command, must, must, now)
     if not isinstance(outcome, o.Recovered):
         return ()
     moved = [row.job for row in outcome.rows]
     if outcome.count != len(moved):
         return Violation(_COUNT.clause, _COUNT.reason, f"the summary counts {outcome.count}, {len(moved)} rows moved")
-    checks: list[Check] = []
+    checks: list[Check] = [_COUNT] if moved else []
     if hook is not None and moved:
         if hook.kind in ("raise", "cancel"):
             return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, "the hook raised, yet rows moved")
@@ -179,7 +179,7 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
         return tuple(checks)
     left = [n for n in must if n not in moved]
     if hook is not None and hook.kind == "poison" and hook.job in must:
-        failed = _after_failed_batch(world, command, must, left)
+        failed = _after_failed_batch(world, command, must, left, now)
         return failed if isinstance(failed, Violation) else (*checks, *failed)
     if left:
         return _left(world, command, left[0], now)
@@ -224,7 +224,7 @@ def _left(world: World, command: c.Command, job: int, now: int) -> Violation:
     return Violation(check.clause, check.reason, f"job {job} was left {record.status}")
 
 
-def _after_failed_batch(world: World, command: c.Command, must: list[int], left: list[int]) -> Whole:
+def _after_failed_batch(world: World, command: c.Command, must: list[int], left: list[int], now: int) -> Whole:
     """A hook raised: its batch is rolled back whole, rows outside it move all the same (REC-08, REC-12).
 
     A sweep whose every batch failed, or that was cancelled, leaves everything.
@@ -240,6 +240,9 @@ def _after_failed_batch(world: World, command: c.Command, must: list[int], left:
         why = f"the hook raised for job {hook.job}, yet it moved"
         return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, why)
     if len(left) > command.batch:
+        late = [n for n in left if n != hook.job and differs_by_own_lease(world.jobs[n - 1], now)]
+        if late:
+            return _left(world, command, late[0], now)
         why = f"jobs {left} were left; only the failed batch of at most {command.batch} may be"
         return Violation(_PAST.clause, _PAST.reason, why)
     return (_SWEEP_ROLLED_BACK, _PAST) if len(must) > command.batch else (_SWEEP_ROLLED_BACK,)
