@@ -20,6 +20,7 @@ from fencepost.reports.result import Certificate
 from .exhaustive import Exhaustive
 from .lanes import History, Lanes, lanes_of
 from .played import Played
+from .priorities import Priorities
 from .programs import Program
 from .random_walk import RandomWalk
 from .replay import Replay
@@ -39,6 +40,14 @@ class Certified:
     preemptions: int = 0
     """Those of the failing schedule."""
 
+
+DEPTHS = (2, 3)
+"""How many ordered points a race is guessed to need."""
+WALK_EVERY = 3
+"""One random schedule in so many is a walk, which finds what takes many switches."""
+
+DRAWS = 4
+"""How many schedules are drawn for each one wanted: many turn up again."""
 
 OnSchedule = Callable[[History], None]
 
@@ -84,21 +93,25 @@ async def search(
     most: int,
     on_schedule: OnSchedule | None = None,
 ) -> Certified:
-    """Play `most` random schedules of the program; the same seed plays the same ones. Raises as `certify`."""
+    """Play `most` different random schedules of the program, by priorities and by a walk in turn, or as many as turn
+    up; the same seed plays the same ones. Raises as `certify`.
+    """
     async with lanes_of(adapter, spec, program.trace()) as lanes:
         tally = _Tally(on_schedule)
         broken = await lanes.checked_prefix()
         if broken is not None:
             return Certified((), 0, False, *broken)
-        draw, known = Random(seed), set()
-        for _ in range(most):
-            history = await lanes.play(RandomWalk(draw.getrandbits(64)))
+        draw, known, length = Random(seed), set(), 1
+        for nth in range(most * DRAWS):
+            one, depth = draw.getrandbits(64), draw.choice(DEPTHS)
+            history = await lanes.play(RandomWalk(one) if nth % WALK_EVERY == 0 else Priorities(one, length, depth))
+            length = max(length, len(history.played.schedule))
             if history.played.schedule in known:
                 continue
             known.add(history.played.schedule)
-            if tally.add(history):
+            if tally.add(history) or tally.schedules == most:
                 break
-        return tally.certified(lanes, program, False, f"{most} random walks, seed {seed}")
+        return tally.certified(lanes, program, False, f"{most} random schedules, seed {seed}")
 
 
 async def _exhaust(
