@@ -18,7 +18,7 @@ from .legal import outcomes
 from .outcomes import Row, View
 from .queues import PENDING, RUNNING
 from .step import SETUP, SWEEPS, parts
-from .view import blame, blame_rejected, checks_of_view, claim_fault_in_row, error_fault, mismatch, stray
+from .view import blame, blame_rejected, checks_of_view, mismatch, row_fault, stray
 from .whole import whole_claim, whole_sweep
 from .world import Checks, Context, Record, Violation, World
 
@@ -134,13 +134,13 @@ class _Job:
     moves: list[_Move]
     operations: Sequence[Operation]
     deepest: _Fault | None = None
-    after: list[int] = field(default_factory=list)
+    earlier: list[int] = field(default_factory=list)
     """For each move the set of moves that had ended when it started, as bits."""
     seen: set[tuple[int, Record, Part | None, bool]] = field(default_factory=set)
 
     def judge(self) -> Checks | Violation:
         """The checks of the first order that explains everything; else the clause that the fault breaks."""
-        self.after = [
+        self.earlier = [
             sum(1 << n for n, other in enumerate(self.moves) if other.end < move.operation.start) for move in self.moves
         ]
         found = self._search(0, 0, self.before, None, None)
@@ -169,7 +169,7 @@ class _Job:
             return None
         self.seen.add(key)
         for n, move in enumerate(self.moves):
-            if done >> n & 1 or self.after[n] & ~done:
+            if done >> n & 1 or self.earlier[n] & ~done:
                 continue
             for after, checks, made in self._go(record, move, depth, last, fault):
                 found = self._search(done | 1 << n, depth + 1, after[0], after[1], made)
@@ -220,23 +220,22 @@ class _Job:
                 return Violation("CLAIM-06", "claim: two winners", f"{wrong.field} is {wrong.found} after two claims")
             decided = last.decided(wrong.field)
             return blame(decided.part, decided.before, decided.after, wrong, row, ())
-        if type(last.part.command) is c.Claim:
-            return claim_fault_in_row(row, last.now)
-        return error_fault(last.part, record, row) if record.status not in (PENDING, RUNNING) else None
+        return row_fault(last.part, last.before, record, row, last.now)
 
     def _unexplained(self) -> Violation:
         """The row changed, and no operation says so: the clause of the one that is the likeliest to have done it."""
         before, row = self.before, self.row
-        for move in self.moves:
-            if move.parts:
-                return blame_rejected(move.parts[-1], before, move.operation.now)
-        old = row._replace(status=before.spec.spell(before.status), cancel=before.cancel)
         taken = row.status == RUNNING and before.status != RUNNING
-        suspects = sorted(self.operations, key=lambda each: (type(each.command) is c.Claim) != taken)
+        claims = [each for each in self.operations if type(each.command) is c.Claim]
+        if not (taken and claims):
+            for move in self.moves:
+                if move.parts:
+                    return blame_rejected(move.parts[-1], before, move.operation.now)
+        suspects = claims if taken and claims else self.operations
         if not suspects:
             return Violation(SETUP, "rows changed by themselves", "no command ran, yet a row changed")
-        first = suspects[0]
-        return stray(first.command, first.outcome, before, old, row, first.now)
+        old = row._replace(status=before.spec.spell(before.status), cancel=before.cancel)
+        return stray(suspects[0].command, suspects[0].outcome, before, old, row, suspects[0].now)
 
 
 class _Last(NamedTuple):

@@ -196,6 +196,11 @@ def test_a_row_that_nobody_answers_for_is_blamed_on_who_must_have_changed_it(
     assert broken(judge(ONE, at_once((command, outcome)), (seen,))) == clause
 
 
+def test_an_unreturned_claim_is_not_blamed_on_a_rejection_beside_it() -> None:
+    history = at_once((c.Complete(W2), o.REJECTED), (c.Claim(1), o.Claimed()))
+    assert broken(judge(ONE, history, (row(TAKEN),))) == "CLAIM-07"
+
+
 def test_a_rejected_write_that_changed_the_row_is_blamed() -> None:
     world = after(*HELD)._replace(now=EXPIRY)
     history = at_once((c.Complete(W1), o.REJECTED), now=EXPIRY)

@@ -150,7 +150,7 @@ def test_a_search_that_was_cut_says_by_what() -> None:
             found = await certify(adapter, BACKFILL, PROGRAMS[0], most=7)
             assert (found.schedules, found.exhaustive) == (7, False)
             assert {each.bound for each in found.certificates} == {
-                "1 jobs, 2 actors, 2 commands at once; the first 7 in the order of switches"
+                "1 job, 2 actors, 2 commands at once; the first 7 in the order of switches"
             }
         finally:
             await adapter.close()

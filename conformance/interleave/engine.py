@@ -198,7 +198,8 @@ def _certificates(
     lanes: Lanes, program: Program, schedules: int, exhaustive: bool, cut: str
 ) -> tuple[Certificate, ...]:
     jobs = sum(type(command) is c.Enqueue for command in program.before)
-    bound = f"{jobs} jobs, {len(program.lanes)} actors, {sum(map(len, program.lanes))} commands at once"
+    prefix = "1 job" if jobs == 1 else f"{jobs} jobs"
+    bound = f"{prefix}, {len(program.lanes)} actors, {sum(map(len, program.lanes))} commands at once"
     return tuple(
         Certificate(
             clause=clause,
