@@ -166,7 +166,7 @@ def replay(files: tuple[Path, ...], adapter: str | None, pg_dsn: str | None, pg_
     \b
     pass      every answer was legal and as expected
     fail      a clause was broken; its story is told
-    diverged  legal, but not what the file expects: neither a pass nor a failure
+    diverged  legal, but another way than the file says: neither a pass nor a failure
 
     Without --adapter, a file that was found is replayed where it was found, any other on what it names, or on sqlite.
     """
@@ -337,3 +337,7 @@ def _writable(file: Path | None) -> Path | None:
         if not os.access(file.parent, os.W_OK):
             raise click.UsageError(f"--json {file}: the folder cannot be written to; give another place")
     return file
+
+
+if __name__ == "__main__":
+    main()

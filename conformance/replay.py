@@ -25,7 +25,7 @@ from .session import Session
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """`pass`: legal and as expected; `fail`: a clause was broken; `diverged`: legal, but not what the file expects.
+    """`pass`: legal and as expected; `fail`: a clause was broken; `diverged`: legal so far, but not what the file says.
 
     `trace` holds what was answered.
     """
@@ -65,7 +65,7 @@ def told(scenario: Scenario, adapter: str, path: str, replayed: Replayed) -> str
     if replayed.verdict == "pass":
         return f"pass      {path}: {scenario.clause} holds on {adapter}, queue {scenario.queue}"
     if replayed.violation is None:
-        return f"diverged  {path}: legal on {adapter}, but not what the file expects: {replayed.why}"
+        return f"diverged  {path}: on {adapter} it went another way than the file says: {replayed.why}"
     violation = replayed.violation
     return story(
         Failure(

@@ -12,6 +12,7 @@ from fencepost.model.clauses import CLAUSES
 from fencepost.model.explore import Explorer
 from fencepost.model.queues import QUEUES
 from fencepost.reports.result import Exit
+from fencepost.reports.terminal import plural
 
 from .traces import trace_lines
 
@@ -37,7 +38,8 @@ def explore_queues(
         seconds = time.perf_counter() - started
         clock = "free clock" if until is None else f"clock up to {until} s"
         depths = "" if deepest is None else f", at most {deepest} commands"
-        click.echo(f"{key}: {jobs} jobs × {workers} workers × {attempts} attempts, {clock}{depths}")
+        size = " × ".join((plural(jobs, "job"), plural(workers, "worker"), plural(attempts, "attempt")))
+        click.echo(f"{key}: {size}, {clock}{depths}")
         rate = search.edges / seconds
         click.echo(f"  {len(search.states):,} states · {search.edges:,} edges · {seconds:.2f} s · {rate:,.0f} edges/s")
         counts: dict[str, list[int]] = {}

@@ -1,0 +1,77 @@
+"""Queues that are wrong in one way each, for the tests of the command line and of the pytest plugin."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from fencepost.adapters.contract import AdapterError, Capabilities
+from fencepost.adapters.memory import MemoryActor, MemoryAdapter
+from fencepost.adapters.reference.adapter import SqliteAdapter
+from fencepost.adapters.reference.rules import CONTRACT
+from fencepost.model import commands as c
+from fencepost.model import outcomes as o
+from fencepost.model.queues import QueueSpec
+
+
+class Late(SqliteAdapter):
+    """A completion does not look at the lease."""
+
+    def __init__(self) -> None:
+        super().__init__(rules=CONTRACT.without("fence.complete", "lease_valid"))
+
+
+class Boasting(MemoryAdapter):
+    """Every completion is reported as a success."""
+
+    name = "boasting"
+    capabilities = Capabilities()
+
+    def actor(self, worker: int) -> MemoryActor:
+        return BoastingActor(self._opened())
+
+
+class BoastingActor(MemoryActor):
+    async def complete(self, command: c.Complete, now: int) -> o.Outcome:
+        await super().complete(command, now)
+        return o.Accepted("succeeded")
+
+
+class Unreachable(MemoryAdapter):
+    """It cannot be opened."""
+
+    async def open(self, queue: QueueSpec) -> None:
+        raise AdapterError("the server sleeps; wake it")
+
+
+class Interrupted(Boasting):
+    """Somebody presses Ctrl-C while it is at work, long after its first fault was found."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._resets = 0
+
+    async def reset(self) -> None:
+        self._resets += 1
+        if self._resets == 500:
+            raise KeyboardInterrupt
+        await super().reset()
+
+
+class Announcing(MemoryAdapter):
+    """It says when it is at work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._resets = 0
+
+    async def reset(self) -> None:
+        self._resets += 1
+        if self._resets == 50:
+            print("at work", flush=True)
+        await super().reset()
+
+
+class Hookless(MemoryAdapter):
+    """It declares that it has no hooks."""
+
+    capabilities = dataclasses.replace(MemoryAdapter.capabilities, hooks=False)
