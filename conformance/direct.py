@@ -15,9 +15,9 @@ _ENDS: tuple[c.End, ...] = ("commit", "rollback", "raise")
 
 
 async def lasting_handles(adapter: Adapter) -> list[Check] | Violation:
-    """Claim, end other transactions of the same worker in each way, then read and use the handle.
+    """Claim, end other transactions of the same worker in each way, then read the handle.
 
-    Returns a check per way, or the violation.
+    Returns a check per way (none if nothing was claimed), or the violation.
     """
     checks = []
     for end in _ENDS:
@@ -26,18 +26,15 @@ async def lasting_handles(adapter: Adapter) -> list[Check] | Violation:
         await control.perform(c.Enqueue(), 0)
         other = await control.perform(c.Enqueue(), 0)
         claimed = await worker.perform(c.Claim(1), 0)
-        if not isinstance(other, o.Enqueued) or not isinstance(claimed, o.Claimed) or len(claimed.handles) != 1:
-            return Violation(_CHECK.clause, _CHECK.reason, f"one of two due jobs was to be claimed, got {claimed}")
+        if not isinstance(other, o.Enqueued) or not isinstance(claimed, o.Claimed) or not claimed.handles:
+            return []  # there is no handle to read; what else is wrong with such a claim, scripts will tell
         handle = claimed.handles[0]
         await worker.perform(c.Atomically((c.RequestCancel(other.job),), end), 1)
         try:
             plain = all(part is None or type(part) in (int, str) for part in (handle.job, handle.token))
-            answer = await worker.perform(c.Complete(handle), 2) if plain else o.REJECTED
         except Exception as error:  # whatever a dead row raises when it is read
             return Violation(_CHECK.clause, _CHECK.reason, f"reading the handle after a {end} raised {error!r}")
         if not plain:
             return Violation(_CHECK.clause, _CHECK.reason, f"the handle carries {handle.job!r}, no plain int or string")
-        if type(answer) is not o.Accepted:
-            return Violation(_CHECK.clause, _CHECK.reason, f"after a {end} elsewhere the handle is refused: {answer}")
         checks.append(_CHECK)
     return checks

@@ -9,6 +9,7 @@ from typing import Any
 from fencepost.adapters.contract import Adapter
 from fencepost.model.queues import QUEUES
 
+from .driver import Run
 from .examine import Examination
 from .interleave.engine import first_failure, replay_schedule
 from .interleave.played import Diverged
@@ -39,7 +40,8 @@ def soak_seed(adapter: str, make: Callable[[], Adapter], profile: Profile, seed:
         with Session(make(), spec) as session:
             examination = Examination(session, profile, seed)
             for found in examination.violations():
-                violation = getattr(found, "violation", found)
+                violation = found.violation if isinstance(found, Run) else found
+                assert violation is not None
                 alarms.append(f"{queue}: {violation.clause}: {violation.reason}: {violation.why}")
             examples += examination.examples
             steps += session.driver.steps

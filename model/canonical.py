@@ -27,7 +27,9 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     an asker's own reckoning, LEASE-07). One that runs beyond the bounded clock runs just beyond it: no instant to come
     lies between (one tick before an expiry is still offered, hence two ticks), by any asker's reckoning. An ended job
     refuses everything alike, so its counts and all but its newest handle go: only that one's refusals have teeth. Old
-    handles are a set. Of a cancel request only its being there decides. Where the clock is bounded, generations are
+    handles are a set. Of a cancel request its being there decides, and of a running job's whether it is older
+    than now (only then would a repeated one show, CANCEL-03: the checks of that are counted truly only where the clock
+    is free). Where the clock is bounded, generations are
     too: of one job's, only being the newest, or spent, decides. (REC-09 compares two jobs' generations: its checks are
     counted truly only where the clock is free.)
     """
@@ -54,9 +56,10 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     if until is not None and issued and spec.has_token:
         token = NEWEST if issued[-1][1] == token and status in (PENDING, RUNNING) else SPENT
         issued = (*{(worker, OLDER) for worker, _ in issued[:-1]}, (issued[-1][0], NEWEST))
+    if cancel is not None:
+        cancel = -1 if cancel < now and status == RUNNING and until is None else 0
     return Record(
-        spec, status, owner, token, expires, lease, attempts, budget, due, None if cancel is None else 0,
-        sorted_but_last(issued),
+        spec, status, owner, token, expires, lease, attempts, budget, due, cancel, sorted_but_last(issued)
     )  # fmt: skip
 
 

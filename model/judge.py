@@ -312,24 +312,30 @@ _CANCELS = {
     "parent": Check("CLAIM-02", "cancel: pending, by its parent", False),
     "recorded": Check("CANCEL-02", "cancel: running", True),
     "again": Check("CANCEL-03", "cancel: requested before", True),
+    "again at once": Check("CANCEL-03", "cancel: requested before", False),
     "terminal": Check("CANCEL-03", "cancel: terminal", True),
 }
 
 
-def cancel_target(record: Record, command: c.RequestCancel) -> tuple[str, Check]:
-    """The answer that a cancel must give, and the check that names its branch."""
+def cancel_target(record: Record, command: c.RequestCancel, now: int) -> tuple[str, Check]:
+    """The answer that a cancel must give, and the check that names its branch.
+
+    A request repeated in the very instant of the first one has no teeth: nobody can tell which of them was kept.
+    """
     if record.status == PENDING:
         if command.by_parent:
             return "recorded", _CANCELS["parent"]
         return "cancelled", _CANCELS["cancelled"]
     if record.status == RUNNING:
-        return "recorded", _CANCELS["recorded" if record.cancel is None else "again"]
+        if record.cancel is None:
+            return "recorded", _CANCELS["recorded"]
+        return "recorded", _CANCELS["again" if record.cancel != now else "again at once"]
     return "terminal", _CANCELS["terminal"]
 
 
 def _judge_cancel(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
     assert isinstance(command, c.RequestCancel)
-    expected, check = cancel_target(record, command)
+    expected, check = cancel_target(record, command, now)
     if type(answer) is not o.CancelAnswer or answer.answer != expected:
         got = answer.answer if type(answer) is o.CancelAnswer else type(answer).__name__
         return Violation(check.clause, check.reason, f"a cancel of a {record.status} job answers {expected}, got {got}")

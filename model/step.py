@@ -15,9 +15,8 @@ from .view import (
     blame,
     blame_rejected,
     checks_of_view,
-    claim_fault_in_row,
-    error_fault,
     mismatch,
+    row_fault,
     stray,
 )
 from .whole import whole_claim, whole_sweep
@@ -29,13 +28,16 @@ SETUP = "SETUP"
 SWEEPS = (c.Recover, c.Tick, c.StartUp)
 
 
+_BY_HANDLE: frozenset[type] = frozenset(c.HANDLE_COMMANDS)
+
+
 def parts(command: c.Command, outcome: o.Outcome) -> tuple[Part, ...]:
     """A command as a bag of parts, one per job it touched, each of which takes effect on its own inside the call."""
     kind = type(outcome)
     if kind is o.Conflict or kind is o.HookRaised or kind is o.Unknown:
         return ()
-    if isinstance(command, c.HandleCommand):
-        return (Part(command.handle.job, command, outcome),)  # type: ignore[union-attr, arg-type]
+    if type(command) in _BY_HANDLE:
+        return (Part(command.handle.job, command, outcome),)  # type: ignore[attr-defined]
     if type(command) is c.RequestCancel:
         return (Part(command.job, command, outcome),)  # type: ignore[arg-type]
     if isinstance(outcome, o.Claimed):
@@ -98,7 +100,10 @@ def _one(world: World, part: Part, context: Context) -> tuple[tuple[Record, ...]
     judged = step_part(world.jobs[at], part, context.now)
     if isinstance(judged, Violation):
         return _refine(judged, world, part, context)
-    return (*world.jobs[:at], judged[0], *world.jobs[at + 1 :]), judged[1]
+    after, checks = judged
+    if after is world.jobs[at]:
+        return world.jobs, checks
+    return (*world.jobs[:at], after, *world.jobs[at + 1 :]), checks
 
 
 def _fold(world: World, pieces: tuple[Part, ...], context: Context) -> tuple[tuple[Record, ...], Checks] | Violation:
@@ -117,7 +122,6 @@ def _refine(violation: Violation, world: World, part: Part, context: Context) ->
     if (
         type(part.answer) is o.Accepted
         and isinstance(part.command, c.HandleCommand)
-        and violation.why.startswith("must be rejected")
         and context.view is not None
         and world.rows is not None
         and len(context.view) == len(world.rows)
@@ -281,54 +285,48 @@ def _seen(
     if len(view) != len(jobs):
         return Violation(SETUP, "rows lost or added", f"{len(jobs)} jobs were enqueued, {len(view)} rows are there")
     rows = world.rows
-    # A job that a step neither touched nor changed shows the very same row: the common case costs one comparison.
-    if rows == view and not pieces:
-        return Step(World(world.spec, world.now, jobs, view, claim), checks)
+    if rows == view and jobs is world.jobs:
+        # Nothing was to change, and nothing did: the common case costs one comparison.
+        for each in pieces:
+            checks += _rejected(each)
+        return Step(World(world.spec, world.now, jobs, view, claim), checks + _untouched(jobs))
     touched = {part.job: part for part in pieces}
-    invariants: Checks = ()
     for at, record in enumerate(jobs):
         part = touched.get(at + 1)
         before = world.jobs[at]
+        row = view[at]
         if part is not None and record is not before:
-            wrong = mismatch(record, view[at])
+            wrong = mismatch(record, row)
             if wrong is not None:
                 others = tuple(jobs[other - 1] for other in touched if other != at + 1)
-                return blame(part, before, record, wrong, view[at], others)
-            fault = None
-            if type(part.command) is c.Claim:
-                fault = claim_fault_in_row(view[at], context.now)
-            elif record.status != PENDING and record.status != RUNNING:
-                fault = error_fault(part, record, view[at])
+                return blame(part, before, record, wrong, row, others)
+            fault = row_fault(part, before, record, row, context.now)
             if fault is not None:
                 return fault
             checks += checks_of_view(part.command, record)
-        elif rows is not None and rows[at] != view[at]:
+        elif rows is not None and rows[at] != row:
             if part is not None:
                 return blame_rejected(part, before, context.now)
-            return stray(command, outcome, before, rows[at], view[at], context.now)
+            return stray(command, outcome, before, rows[at], row, context.now)
         elif part is not None:
-            invariants += _rejected(part)
-        else:
-            invariants += _untouched(before)
-    return Step(World(world.spec, world.now, jobs, view, claim), checks + invariants)
+            checks += _rejected(part)
+    return Step(World(world.spec, world.now, jobs, view, claim), checks + _untouched(world.jobs))
 
 
 def _as_expected(world: World, jobs: tuple[Record, ...], pieces: tuple[Part, ...]) -> Checks:
     """What a look at the rows of a right queue would have tested."""
     touched = {part.job: part for part in pieces}
     checks: Checks = ()
-    for at, record in enumerate(jobs):
-        part = touched.get(at + 1)
-        if part is None:
-            checks += _untouched(world.jobs[at])
-        else:
-            checks += _rejected(part) if record is world.jobs[at] else checks_of_view(part.command, record)
-    return checks
+    for job, part in touched.items():
+        record = jobs[job - 1]
+        checks += _rejected(part) if record is world.jobs[job - 1] else checks_of_view(part.command, record)
+    return checks + _untouched(world.jobs)
 
 
 _HONEST = {kind: (Check("FENCE-06", f"{kind.verb}: a rejection says so", True),) for kind in c.HANDLE_COMMANDS}
 _INV_6 = (Check("INV-6", "a row with a cancel request stays unclaimed", True),)
 _INV_7 = (Check("INV-7", "a terminal row stays unclaimed", True),)
+_INV_6_7 = _INV_6 + _INV_7
 
 
 def _rejected(part: Part) -> Checks:
@@ -338,9 +336,14 @@ def _rejected(part: Part) -> Checks:
     return ()
 
 
-def _untouched(before: Record) -> Checks:
-    if before.status == RUNNING:
-        return ()
-    if before.status == PENDING:
-        return () if before.cancel is None else _INV_6
-    return _INV_7
+def _untouched(before: tuple[Record, ...]) -> Checks:
+    """INV-6 and INV-7, where a job was there that a wrong step could have set running."""
+    asked = ended = False
+    for record in before:
+        if record.status == PENDING:
+            asked = asked or record.cancel is not None
+        elif record.status != RUNNING:
+            ended = True
+    if not ended:
+        return _INV_6 if asked else ()
+    return _INV_6_7 if asked else _INV_7

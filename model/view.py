@@ -131,7 +131,19 @@ def blame_rejected(part: Part, before: Record, now: int) -> Violation:
     return Violation("CANCEL-03", "cancel: terminal", "answered as too late, yet the row changed")
 
 
-def error_fault(part: Part, after: Record, row: Row) -> Violation | None:
+def row_fault(part: Part, before: Record, after: Record, row: Row, now: int) -> Violation | None:
+    """What is wrong with the row of an accepted part beside the fields that every row of its status has."""
+    if type(part.command) is c.Claim:
+        return _claim_fault(row, now)
+    if after.status in (PENDING, RUNNING):
+        return None
+    if verb_of(part.command) == "sweep" and before.status == RUNNING and row.token != after.token:
+        if after.spec.has_token:
+            return Violation("REC-01", "sweep: row", f"token expected {after.token}, found {row.token}")
+    return _error_fault(part, after, row)
+
+
+def _error_fault(part: Part, after: Record, row: Row) -> Violation | None:
     """A wrong error code in a row that has just ended (TERM-03, ERR-03, REC-01)."""
     status = after.status
     if status == FAILED:
@@ -149,7 +161,7 @@ def error_fault(part: Part, after: Record, row: Row) -> Violation | None:
     return None
 
 
-def claim_fault_in_row(row: Row, now: int) -> Violation | None:
+def _claim_fault(row: Row, now: int) -> Violation | None:
     """A field that a claim must set or clear beside those that every running row has (CLAIM-05)."""
     for field, found, expected in (
         ("started", row.started, now),

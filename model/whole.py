@@ -37,7 +37,7 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
     """Bounds always; order, starvation and what was passed over only where nothing overlapped."""
     now = context.now
     if isinstance(outcome, o.HookRaised):
-        return _hook_of_claim_raised(world, command, context)
+        return _hook_of_claim_raised(world, command, outcome.hooked, context)  # type: ignore[arg-type]
     if not isinstance(outcome, o.Claimed):
         return ()
     claimed = [handle.job for handle in outcome.handles]
@@ -114,12 +114,16 @@ def _only_fault(record: Record, now: int) -> bool:
     return faults == 1
 
 
-def _hook_of_claim_raised(world: World, command: c.Claim, context: Context) -> Whole:
+def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...], context: Context) -> Whole:
     if command.hook is None or command.hook.kind == "ok":
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", "the hook did not raise")
     ready = eligible(world, context.now)[: min(command.limit, command.max_claims)]
     if context.overlapped:
         return (_ROLLED_BACK,) if ready else ()
+    for job in given:
+        fault = claim_fault(world.jobs[job - 1], context.now) if 0 < job <= len(world.jobs) else None
+        if fault is not None:
+            return Violation(fault.clause, fault.reason, f"the hook was given job {job}, which must not be claimed")
     if not ready or (command.hook.kind == "poison" and command.hook.job not in ready):
         why = "nothing that the hook raises for was to be claimed"
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", why)
@@ -213,12 +217,12 @@ def _spared(world: World, command: c.Command, must: list[int], now: int) -> list
 def _left(world: World, command: c.Command, job: int, now: int) -> Violation:
     """The clause that a job left behind breaks."""
     record = world.jobs[job - 1]
-    if type(command) is c.Tick:
+    if differs_by_own_lease(record, now):
+        check = _RECORDED
+    elif type(command) is c.Tick:
         check = _LOOP
     elif record.status == RUNNING and not expired(record, now):
         check = _OWN
-    elif differs_by_own_lease(record, now):
-        check = _RECORDED
     else:
         check = recover_target(record)[1]
     return Violation(check.clause, check.reason, f"job {job} was left {record.status}")

@@ -271,6 +271,29 @@ def test_a_wrong_spelling_in_the_row_is_told_from_a_wrong_word(name: str, status
     assert judge(before, command, outcome, row_of(after, status=status)) == clause
 
 
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+def test_a_sweep_that_ends_a_job_spends_its_token_too(status: str) -> None:
+    before = record(expires=NOW, attempts=3, cancel=50 if status == "cancelled" else None)
+    swept = o.Recovered((o.RecoveredRow(1, MUTATION.spell(status)),), 1)
+    ended = before._replace(status=status, token=3, expires=None, owner=0)
+    code = "LEASE_TIMEOUT_MAX_ATTEMPTS" if status == "failed" else None
+    assert judge(before, c.Recover(), swept, row_of(ended, error=code)) == "right"
+    assert judge(before, c.Recover(), swept, row_of(ended, error=code, token=2)) == "REC-01"
+
+
+def test_a_hook_that_was_given_a_job_nobody_may_claim_tells_on_the_claim() -> None:
+    claim = c.Claim(1, hook=c.Hook("raise"))
+    ended = record(status="succeeded", owner=0, expires=None, lease=0)
+    asked = record(status="pending", owner=0, expires=None, lease=0, cancel=50)
+    assert judge(record(), claim, o.HookRaised((1,))) == "CLAIM-01"
+    assert judge(ended, claim, o.HookRaised((1,))) == "CLAIM-01"
+    assert judge(asked, claim, o.HookRaised((1,))) == "CLAIM-02"
+
+
+def test_success_reported_after_a_cancel_with_the_row_unchanged_is_a_silent_refusal() -> None:
+    assert judge(record(cancel=50), WRITES["complete"], o.Accepted("succeeded")) == "FENCE-06"
+
+
 # ------------------------------------------------------------------------------------------- replies that are lost
 
 

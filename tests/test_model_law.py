@@ -40,7 +40,7 @@ def own_kind(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
                 for tokens in product(*(tokens_of(world, job) for job in jobs)):
                     pairs = zip(jobs, tokens, strict=True)
                     yield o.Claimed(tuple(c.Handle(job, command.worker, token) for job, token in pairs), hooked)
-            yield from (o.HookRaised(), o.HookRaised((1,)))
+            yield o.HookRaised()
         case c.Recover() | c.Tick() | c.StartUp():
             due = now + LATER if world.spec.backs_off else None
             for jobs in orders(world, 2):

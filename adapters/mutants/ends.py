@@ -174,6 +174,12 @@ CANCEL_MUTANTS: tuple[Mutant, ...] = (
         put("writes.cancel.running", "cancel_requested_at", w.cancel_toggled),
     ),
     Mutant(
+        "cancel-twice-moves",
+        "CANCEL-03",
+        "A repeated request moves the instant of the first one.",
+        put("writes.cancel.running", "cancel_requested_at", w.cancel_moved),
+    ),
+    Mutant(
         "acknowledge-unasked",
         "CANCEL-04",
         "An executor can cancel a job that nobody asked to cancel.",

@@ -142,6 +142,20 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         shift("recover.requeue.when", "budget_left"),
     ),
     Mutant(
+        "recover-failed-keeps-token",
+        "REC-01",
+        "A job that recovery ends as failed keeps its generation.",
+        drop("recover.failed", "lease_generation"),
+        queue="mutation",
+    ),
+    Mutant(
+        "recover-cancelled-keeps-token",
+        "REC-01",
+        "A job that recovery ends as cancelled keeps its generation.",
+        drop("recover.cancelled", "lease_generation"),
+        queue="mutation",
+    ),
+    Mutant(
         "recover-counts",
         "REC-03",
         "Recovery counts an attempt that nobody made (river#1165).",

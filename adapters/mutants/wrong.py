@@ -46,6 +46,7 @@ retry_at_once = assign("next_attempt_at", "ATT-02", lambda c, a: a.now)
 cancel_toggled = assign(
     "cancel_requested_at", "CANCEL-03", lambda c, a: case((c.cancel_requested_at.is_(None), a.now), else_=null())
 )
+cancel_moved = assign("cancel_requested_at", "CANCEL-03", lambda c, a: a.now)
 generation_as_seen = assign("lease_generation", "REC-09", lambda c, a: a.seen_generation + 1)
 generation_of_handle = assign("lease_generation", "FENCE-03", lambda c, a: a.generation)
 back_a_generation = assign("lease_generation", "REL-01", lambda c, a: c.lease_generation - 1)
