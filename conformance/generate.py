@@ -160,6 +160,11 @@ def _to_expiry(world: World, number: int) -> c.Command:
     return c.Advance(ahead if ahead > 0 else 1)
 
 
+def _time_passes(world: World, number: int) -> c.Command:
+    """A moment within a lease: what is written now then differs from what was written before."""
+    return c.Advance(1 + number % world.spec.heartbeat_seconds)
+
+
 def _to_last(world: World, number: int) -> c.Command:
     """To where every lease has expired, so that a sweep meets jobs of different histories (REC-09, REC-12)."""
     last = max(record.expires or 0 for record in world.jobs if record.status == RUNNING)
@@ -300,6 +305,7 @@ _WEIGHTS: tuple[tuple[Maker, int, int], ...] = (
     (_claim, _ANY, 3),
     (_past_head, _BEHIND, 24),
     (_to_expiry, _RUNNING, 14),
+    (_time_passes, _RUNNING, 6),
     (_to_last, _LIVE, 16),
     (_to_due, _FAR, 16),
     (_recover, _WAITING, 10),

@@ -23,7 +23,7 @@ from .driver import Run
 from .session import Session
 
 DEPTH = 7
-_SAME_CHECK = 60
+_SAME_CHECK = 150
 _SAME_CLAUSE = 60
 
 

@@ -17,6 +17,11 @@ from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING
 from .world import Check, Checks, Record, Violation
 
 
+def row_reason(command: c.Command, status: str) -> str:
+    """The reason of what a look at a row tests: what was done, and what the job became."""
+    return f"{verb_of(command)}: {status} row"
+
+
 def verb_of(command: c.Command) -> str:
     """The word that reasons use: the three kinds of sweep are one."""
     return "sweep" if isinstance(command, (c.Recover, c.Tick, c.StartUp)) else command.verb
@@ -88,8 +93,7 @@ def blame(
     """The clause that a wrong row breaks after an accepted part. `others` are the records of rows moved beside it."""
     kind = type(part.command)
     clause = _BY_VERB[kind].get(wrong.field, _BY_VERB[kind][""])
-    verb = verb_of(part.command)
-    reason = f"{verb}: row"
+    reason = row_reason(part.command, after.status)
     if wrong.field == "status" and isinstance(wrong.found, str):
         if OLD_SPELLINGS.get(wrong.found) == after.status and wrong.found not in after.spec.terminal:
             clause = "TERM-04"
@@ -101,9 +105,11 @@ def blame(
         clause = "ATT-01" if wrong.field == "attempts" else "ATT-02"
     elif kind is c.RequestCancel:
         clause = _cancel_clause(before, wrong.field)
+        if clause == "CANCEL-03":
+            reason = "cancel: requested before"
     elif kind in (c.Recover, c.Tick, c.StartUp):
         if wrong.field in ("token", "due") and any(_same(wrong, record) for record in others):
-            clause = "REC-09"
+            clause, reason = "REC-09", "sweep: generation per row"
         elif wrong.field == "finished" and after.status not in (PENDING, RUNNING):
             clause = "TERM-03"
     return Violation(clause, reason, f"{wrong.field} expected {wrong.expected}, found {wrong.found}")
@@ -134,34 +140,35 @@ def blame_rejected(part: Part, before: Record, now: int) -> Violation:
 def row_fault(part: Part, before: Record, after: Record, row: Row, now: int) -> Violation | None:
     """What is wrong with the row of an accepted part beside the fields that every row of its status has."""
     if type(part.command) is c.Claim:
-        return _claim_fault(row, now)
+        return _claim_fault(part.command, row, now)
     if after.status in (PENDING, RUNNING):
         return None
+    reason = row_reason(part.command, after.status)
     if verb_of(part.command) == "sweep" and before.status == RUNNING and row.token != after.token:
         if after.spec.has_token:
-            return Violation("REC-01", "sweep: row", f"token expected {after.token}, found {row.token}")
-    return _error_fault(part, after, row)
+            return Violation("REC-01", reason, f"token expected {after.token}, found {row.token}")
+    return _error_fault(part, after, row, reason)
 
 
-def _error_fault(part: Part, after: Record, row: Row) -> Violation | None:
+def _error_fault(part: Part, after: Record, row: Row, reason: str) -> Violation | None:
     """A wrong error code in a row that has just ended (TERM-03, ERR-03, REC-01)."""
     status = after.status
     if status == FAILED:
         family = None if row.error is None else classify(row.error)
         if type(part.command) is c.Fail:
             if row.error is None or family is None:
-                return Violation("TERM-03", "fail: row", f"failed needs a code of a known family, found {row.error}")
+                return Violation("TERM-03", reason, f"failed needs a code of a known family, found {row.error}")
             if family != classify(part.command.code):
                 why = f"{part.command.code} happened, {row.error} ({family}) is recorded"
-                return Violation("ERR-03", "fail: row", why)
+                return Violation("ERR-03", reason, why)
         elif verb_of(part.command) == "sweep" and family not in ("LEASE", "LIMIT"):
-            return Violation("REC-01", "sweep: row", f"needs a LEASE or LIMIT code, found {row.error}")
+            return Violation("REC-01", reason, f"needs a LEASE or LIMIT code, found {row.error}")
     elif status not in (PENDING, RUNNING, CANCELLED) and row.error is not None:
-        return Violation("TERM-03", f"{verb_of(part.command)}: row", f"succeeded has no error code, found {row.error}")
+        return Violation("TERM-03", reason, f"succeeded has no error code, found {row.error}")
     return None
 
 
-def _claim_fault(row: Row, now: int) -> Violation | None:
+def _claim_fault(claim: c.Claim, row: Row, now: int) -> Violation | None:
     """A field that a claim must set or clear beside those that every running row has (CLAIM-05)."""
     for field, found, expected in (
         ("started", row.started, now),
@@ -169,7 +176,7 @@ def _claim_fault(row: Row, now: int) -> Violation | None:
         ("error", row.error, None),
     ):
         if found != expected:
-            return Violation("CLAIM-05", "claim: row", f"{field} expected {expected}, found {found}")
+            return Violation("CLAIM-05", row_reason(claim, RUNNING), f"{field} expected {expected}, found {found}")
     return None
 
 
@@ -207,7 +214,9 @@ def checks_of_view(command: c.Command, after: Record) -> Checks:
     key = (type(command), after.status)
     known = _AFTER.get(key)
     if known is None:
-        known = _AFTER[key] = tuple(Check(clause, f"{verb_of(command)}: row", True) for clause in _view_clauses(*key))
+        known = _AFTER[key] = tuple(
+            Check(clause, row_reason(command, after.status), True) for clause in _view_clauses(*key)
+        )
     return known
 
 

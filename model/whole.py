@@ -15,6 +15,7 @@ from .judge import (
     recover_target,
 )
 from .queues import PENDING, RUNNING
+from .view import row_reason
 from .world import Check, Checks, Context, Record, Violation, World, claimable, expired, sweepable
 
 Whole: TypeAlias = "Checks | Violation"
@@ -47,7 +48,7 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
     if count > command.max_claims:
         return Violation(_MAX.clause, _MAX.reason, f"{count} claimed, at most {command.max_claims} were asked for")
     if any(handle.worker != command.worker for handle in outcome.handles):
-        return Violation("CLAIM-05", "claim: row", "a handle names another worker than the claimer")
+        return Violation("CLAIM-05", row_reason(command, RUNNING), "a handle names another worker than the claimer")
     checks: list[Check] = []
     if command.hook is not None and count:
         if command.hook.kind in ("raise", "cancel") or (command.hook.kind == "poison" and command.hook.job in claimed):
@@ -131,7 +132,10 @@ def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...]
 
 
 _NOTHING = Check("REC-06", "sweep: nothing found, nothing written", True)
-_COUNT = Check("REC-10", "sweep: count", True)
+_COUNT = {
+    failed: Check("REC-10", f"sweep: count{' after a failed batch' if failed else ''}", True)
+    for failed in (False, True)
+}
 _GIVEN = Check("REC-08", "sweep: hook given the changed jobs", True)
 _SWEEP_ROLLED_BACK = Check("REC-08", "sweep: hook raised, rolled back", True)
 _PAST = Check("REC-12", "sweep: past a failed batch", True)
@@ -171,8 +175,9 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
         return ()
     moved = [row.job for row in outcome.rows]
     if outcome.count != len(moved):
-        return Violation(_COUNT.clause, _COUNT.reason, f"the summary counts {outcome.count}, {len(moved)} rows moved")
-    checks: list[Check] = [_COUNT] if moved else []
+        count = _COUNT[outcome.failed]
+        return Violation(count.clause, count.reason, f"the summary counts {outcome.count}, {len(moved)} rows moved")
+    checks: list[Check] = [_COUNT[outcome.failed]] if moved else []
     if hook is not None and moved:
         if hook.kind in ("raise", "cancel"):
             return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, "the hook raised, yet rows moved")
