@@ -69,12 +69,19 @@ class ScenarioItem(pytest.Item):
 
 
 def adapters_for(scenario: Scenario, asked: str | None) -> Iterator[str]:
-    """Where to replay it: on the adapter that was asked for if the file is meant for it, or on all it is meant for."""
+    """Where to replay it: on the adapter that was asked for if the file is meant for it, or on all it is meant for.
+
+    What was found in somebody's own queue stays a test of that queue.
+    """
     meant = scenario.adapters
-    if asked is None:
-        yield from meant if meant is not None else EVERYWHERE
-    elif meant is None or asked in meant:
-        yield asked
+    if asked is not None:
+        yield from (asked,) if meant is None or asked in meant else ()
+    elif meant is not None:
+        yield from meant
+    elif scenario.found is not None and scenario.found.adapter not in EVERYWHERE:
+        yield scenario.found.adapter
+    else:
+        yield from EVERYWHERE
 
 
 def is_scenario(path: Path) -> bool:

@@ -1,0 +1,92 @@
+"""The documentation tells the truth: its commands run, its failures are real ones, its generated page is current."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fencepost.conformance.commands.catalogue import clauses_page
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", ROOT / "docs" / "reading-a-failure.md")
+ALL_PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("scenarios/*.md")])
+
+
+def blocks(page: Path, language: str) -> Iterator[str]:
+    yield from re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+
+
+def commands(page: Path) -> list[list[str]]:
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    return [shlex.split(line, comments=True) for line in lines if line.strip()]
+
+
+def timeless(story: str) -> str:
+    """A story without the length of the script that met the fault first: that is a matter of luck."""
+    return re.sub(r"reduced from \d+ commands", "reduced from n commands", story)
+
+
+def of_the_project(command: list[str]) -> list[str]:
+    """What make would run, told by make itself; an installation that is out of date is none of this test's business."""
+    told = subprocess.run(
+        ["make", "--dry-run", "--old-file=.venv/.installed", *command[1:]],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (line,) = told.stdout.splitlines()
+    return shlex.split(line)
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of a page as it stands there, but no deeper than it needs to be shown."""
+    if command[0] == "make":
+        command, folder = of_the_project(command), ROOT
+        if command[1:3] == ["tests", "scenarios"]:
+            command = [*command, "--collect-only", "-q"]
+    name, *arguments = command
+    program = {"fencepost": "fencepost.conformance.cli", "pytest": "pytest"}[Path(name).name]
+    if name == "fencepost" and arguments[0] == "run":
+        arguments.append("--profile=quick")
+    elif "conformance" in arguments:
+        arguments += ["--profile=quick", "--queue=backfill", "--clause=FENCE-01"]
+    elif "fencepost.conformance" in arguments:
+        arguments += ["--fencepost-profile=quick", "--fencepost-queue=backfill", "--fencepost-clause=FENCE-01"]
+    return subprocess.run([sys.executable, "-m", program, *arguments], cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page, "python"):
+        name, _, program = block.partition("\n")
+        (tmp_path / name.removeprefix("# ")).write_text(program)
+    said = ""
+    asked = commands(page)
+    assert asked
+    for command in asked:
+        ran = run(command, tmp_path)
+        wrong_queue = any("mine:" in argument for argument in command) or command[0] == "pytest"
+        assert ran.returncode == (1 if wrong_queue else 0), f"{command}\n{ran.stdout}\n{ran.stderr}"
+        said += ran.stdout
+    for story in blocks(page, "text"):
+        assert timeless(story) in timeless(said)
+
+
+def test_every_page_is_looked_at_and_no_other_holds_commands() -> None:
+    assert [page for page in ALL_PAGES if page not in PAGES and commands(page)] == []
+
+
+def test_the_page_of_clauses_is_current() -> None:
+    page = ROOT / "docs" / "clauses.md"
+    assert page.read_text(encoding="utf-8") == clauses_page() + "\n", (
+        "run `fencepost list --markdown > docs/clauses.md`"
+    )
+
+
+def test_every_link_leads_somewhere() -> None:
+    for page in ALL_PAGES:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
