@@ -14,12 +14,12 @@ from fencepost.model import commands as c
 from fencepost.model.applicability import applies
 from fencepost.model.clauses import BUILT, CLAUSES
 from fencepost.model.trace import Trace, trace_of
-from fencepost.model.world import Violation
+from fencepost.model.world import Check, Violation
 
 from .direct import lasting_handles
 from .driver import Run
 from .profiles import Profile
-from .reduce import Reduced, reduce, witnesses
+from .reduce import Reduced, first_witnesses, reduce, witnesses
 from .sequential import hunt, tables
 from .session import Session
 
@@ -83,9 +83,25 @@ class Examination:
             assert found.violation is not None
             known.add(found.violation.clause)
             yield found
+        yield from self._unmet(clauses, known)
         for clause in sequential_clauses(self.session.spec.key):
             if clauses is None or clause in clauses:
                 yield from self._aimed(clause, known)
+
+    def _unmet(self, clauses: frozenset[str] | None, known: set[str]) -> Iterator[Run]:
+        """Play the model's shortest trace to each check that the scripts have not made with teeth."""
+        for (clause, reason), trace in first_witnesses(self.session.spec).items():
+            if clause in known or (clauses is not None and clause not in clauses):
+                continue
+            if not self.session.driver.tally.get(Check(clause, reason, True)):
+                yield from self._play(trace, known)
+
+    def _play(self, trace: Trace, known: set[str]) -> Iterator[Run]:
+        run = self.session.play(trace)
+        self._example()
+        if run.violation is not None and run.violation.clause not in known:
+            known.add(run.violation.clause)
+            yield run
 
     def _aimed(self, clause: str, known: set[str]) -> Iterator[Run]:
         """Play the model's traces to a clause, each once, until it has its minimum of checks with teeth.
@@ -95,11 +111,7 @@ class Examination:
         if clause in known or self.teeth().get(clause, (0, 0))[1] >= self.profile.minimum:
             return
         for trace in witnesses(self.session.spec, clause):
-            run = self.session.play(trace)
-            self._example()
-            if run.violation is not None and run.violation.clause not in known:
-                known.add(run.violation.clause)
-                yield run
+            yield from self._play(trace, known)
             if clause in known or self.teeth().get(clause, (0, 0))[1] >= self.profile.minimum:
                 return
 

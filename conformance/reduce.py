@@ -14,6 +14,7 @@ from functools import lru_cache
 from fencepost.model import commands as c
 from fencepost.model.choices import Bounds
 from fencepost.model.explore import Explorer
+from fencepost.model.paths import symbolic
 from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.values import field_values
@@ -23,6 +24,7 @@ from .driver import Run
 from .session import Session
 
 DEPTH = 7
+_SHORT = 5
 _SAME_CHECK = 150
 _SAME_CLAUSE = 60
 
@@ -50,6 +52,20 @@ def finder(spec: QueueSpec, short_leases: bool = False) -> Explorer:
 def witnesses(spec: QueueSpec, clause: str, reason: str | None = None) -> Iterator[Trace]:
     """The traces whose last command makes this check, shortest first."""
     return finder(spec, clause == "LEASE-07").witnesses(clause, reason)
+
+
+@lru_cache(maxsize=8)
+def first_witnesses(spec: QueueSpec) -> dict[tuple[str, str], Trace]:
+    """The shortest trace to each check that short traces make with teeth, by clause and reason."""
+    found: dict[tuple[str, str], Trace] = {}
+    for short_leases in (False, True):
+        search = Explorer(spec, Bounds(depth=_SHORT, short_leases=short_leases)).run()
+        for state in range(len(search.states)):
+            for command, checks in search.judged(state):
+                for check in checks:
+                    if check.teeth and (check.clause, check.reason) not in found:
+                        found[check.clause, check.reason] = symbolic(spec, [*search.path(state), command])
+    return found
 
 
 def reduce(session: Session, run: Run, limit: int = 400) -> Reduced:

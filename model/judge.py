@@ -307,13 +307,25 @@ def _judge_checkpoint(record: Record, command: c.Command, answer: Answer, now: i
 
 # ------------------------------------------------------------------------------------------------- cancel, claim, sweep
 
+
+def asked_before(by_parent: bool) -> str:
+    """The reason of what a repeated cancel of a running job tests."""
+    return f"cancel: requested before{', by its parent' if by_parent else ''}"
+
+
 _CANCELS = {
     "cancelled": Check("CANCEL-01", "cancel: pending", True),
     "parent": Check("CLAIM-02", "cancel: pending, by its parent", False),
-    "recorded": Check("CANCEL-02", "cancel: running", True),
-    "again": Check("CANCEL-03", "cancel: requested before", True),
-    "again at once": Check("CANCEL-03", "cancel: requested before", False),
     "terminal": Check("CANCEL-03", "cancel: terminal", True),
+}
+_RECORDED_CANCEL = {
+    by_parent: Check("CANCEL-02", f"cancel: running{', by its parent' if by_parent else ''}", True)
+    for by_parent in (False, True)
+}
+_ASKED_BEFORE = {
+    (by_parent, teeth): Check("CANCEL-03", asked_before(by_parent), teeth)
+    for by_parent in (False, True)
+    for teeth in (False, True)
 }
 
 
@@ -328,8 +340,8 @@ def cancel_target(record: Record, command: c.RequestCancel, now: int) -> tuple[s
         return "cancelled", _CANCELS["cancelled"]
     if record.status == RUNNING:
         if record.cancel is None:
-            return "recorded", _CANCELS["recorded"]
-        return "recorded", _CANCELS["again" if record.cancel != now else "again at once"]
+            return "recorded", _RECORDED_CANCEL[command.by_parent]
+        return "recorded", _ASKED_BEFORE[command.by_parent, record.cancel != now]
     return "terminal", _CANCELS["terminal"]
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from . import commands as c
 from . import outcomes as o
 from .errors import classify
-from .judge import Part, standing
+from .judge import Part, asked_before, standing
 from .outcomes import Row
 from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING
 from .world import Check, Checks, Record, Violation
@@ -105,8 +105,8 @@ def blame(
         clause = "ATT-01" if wrong.field == "attempts" else "ATT-02"
     elif kind is c.RequestCancel:
         clause = _cancel_clause(before, wrong.field)
-        if clause == "CANCEL-03":
-            reason = "cancel: requested before"
+        if clause == "CANCEL-03" and isinstance(part.command, c.RequestCancel):
+            reason = asked_before(part.command.by_parent)
     elif kind in (c.Recover, c.Tick, c.StartUp):
         if wrong.field in ("token", "due") and any(_same(wrong, record) for record in others):
             clause, reason = "REC-09", "sweep: generation per row"
