@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from . import commands as c
 from .canonical import at_rest, canonical_record, names, renamed
 from .choices import Bounds, advances, claims, enqueues, own, workers
-from .judge import differs_by_own_lease
 from .legal import outcomes
+from .moves import differs_by_own_lease
 from .queues import PENDING, QueueSpec
 from .step import step
 from .world import AS_EXPECTED, Checks, Context, Record, Violation, World, claimable, sweepable

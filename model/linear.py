@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from . import commands as c
 from . import outcomes as o
-from .judge import Part, step_part
+from .judge import step_part
 from .legal import outcomes
 from .outcomes import Row, View
+from .part import Part
 from .queues import PENDING, RUNNING
 from .step import SETUP, SWEEPS, parts
 from .view import blame, blame_rejected, checks_of_view, mismatch, row_fault, stray

@@ -9,7 +9,8 @@ from __future__ import annotations
 from . import commands as c
 from . import outcomes as o
 from .errors import classify
-from .judge import Part, step_part
+from .judge import step_part
+from .part import Part
 from .queues import PENDING, RUNNING
 from .view import (
     blame,

@@ -11,10 +11,12 @@ from typing import NamedTuple
 from . import commands as c
 from . import outcomes as o
 from .errors import classify
-from .judge import Part, asked_before, standing
+from .moves import asked_before
 from .outcomes import Row
+from .part import Part
 from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING
 from .world import Check, Checks, Record, Violation
+from .writes import standing
 
 
 def row_reason(command: c.Command, status: str) -> str:
@@ -144,9 +146,9 @@ def row_fault(part: Part, before: Record, after: Record, row: Row, now: int) -> 
     if after.status in (PENDING, RUNNING):
         return None
     reason = row_reason(part.command, after.status)
-    if verb_of(part.command) == "sweep" and before.status == RUNNING and row.token != after.token:
-        if after.spec.has_token:
-            return Violation("REC-01", reason, f"token expected {after.token}, found {row.token}")
+    swept = verb_of(part.command) == "sweep" and before.status == RUNNING
+    if swept and after.spec.has_token and row.token != after.token:
+        return Violation("REC-01", reason, f"token expected {after.token}, found {row.token}")
     return _error_fault(part, after, row, reason)
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from . import commands as c
 from . import outcomes as o
-from .judge import (
+from .moves import (
     claim_fault,
     differs_by_own_lease,
     recover_target,

@@ -1,0 +1,189 @@
+"""Judging what moves a job without a handle: cancels, claims, sweeps."""
+
+from __future__ import annotations
+
+from . import commands as c
+from . import outcomes as o
+from .part import Answer, Judged, requeued, spelling, terminal
+from .queues import CANCELLED, FAILED, PENDING, RUNNING
+from .world import Check, Checks, Record, Violation, claimable, expired, sweepable
+
+
+def recover_target(record: Record) -> tuple[str, Check]:
+    """Where a sweep must bring this job, and the check that names the branch (REC-01, REC-03, CANCEL-05, CLAIM-02)."""
+    if record.status == PENDING:
+        return CANCELLED, _SWEPT
+    if record.cancel is not None:
+        return CANCELLED, _SWEEP_CANCELLED
+    if record.attempts < record.max_attempts:
+        return PENDING, _REQUEUED
+    return FAILED, _EXHAUSTED
+
+
+_SWEPT = Check("CLAIM-02", "sweep: pending with a cancel request", True)
+_SWEEP_CANCELLED = Check("CANCEL-05", "sweep: expired with a cancel request", True)
+_REQUEUED = Check("REC-01", "sweep: expired, re-queued", True)
+_EXHAUSTED = Check("REC-03", "sweep: expired, budget used up", True)
+_SWEPT_ONCE = Check("REC-07", "sweep: a job that nothing is left to do for", True)
+_VALID = Check("REC-02", "sweep: valid lease untouched", True)
+_RECORDED = Check("LEASE-07", "sweep: expiry as recorded", True)
+_OWN_PREFIX = Check("REC-05", "start-up: own prefix recovered", True)
+_FOREIGN = Check("REC-05", "start-up: foreign prefix untouched", True)
+
+
+def asked_before(by_parent: bool) -> str:
+    """The reason of what a repeated cancel of a running job tests."""
+    return f"cancel: requested before{', by its parent' if by_parent else ''}"
+
+
+_CANCELS = {
+    "cancelled": Check("CANCEL-01", "cancel: pending", True),
+    "parent": Check("CLAIM-02", "cancel: pending, by its parent", False),
+    "terminal": Check("CANCEL-03", "cancel: terminal", True),
+}
+_RECORDED_CANCEL = {
+    by_parent: Check("CANCEL-02", f"cancel: running{', by its parent' if by_parent else ''}", True)
+    for by_parent in (False, True)
+}
+_ASKED_BEFORE = {
+    (by_parent, teeth): Check("CANCEL-03", asked_before(by_parent), teeth)
+    for by_parent in (False, True)
+    for teeth in (False, True)
+}
+
+
+def cancel_target(record: Record, command: c.RequestCancel, now: int) -> tuple[str, Check]:
+    """The answer that a cancel must give, and the check that names its branch.
+
+    A request repeated in the very instant of the first one has no teeth: nobody can tell which of them was kept.
+    """
+    if record.status == PENDING:
+        if command.by_parent:
+            return "recorded", _CANCELS["parent"]
+        return "cancelled", _CANCELS["cancelled"]
+    if record.status == RUNNING:
+        if record.cancel is None:
+            return "recorded", _RECORDED_CANCEL[command.by_parent]
+        return "recorded", _ASKED_BEFORE[command.by_parent, record.cancel != now]
+    return "terminal", _CANCELS["terminal"]
+
+
+def judge_cancel(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
+    """A cancel request, and its answer (CANCEL-01, 02, 03)."""
+    assert isinstance(command, c.RequestCancel)
+    expected, check = cancel_target(record, command, now)
+    if type(answer) is not o.CancelAnswer or answer.answer != expected:
+        got = answer.answer if type(answer) is o.CancelAnswer else type(answer).__name__
+        return Violation(check.clause, check.reason, f"a cancel of a {record.status} job answers {expected}, got {got}")
+    if expected == "terminal":
+        return record, (check,)
+    first = now if record.cancel is None else record.cancel
+    after = record._replace(cancel=first)
+    return (terminal(after, CANCELLED) if expected == "cancelled" else after), (check,)
+
+
+def claim_fault(record: Record, now: int) -> Check | None:
+    """Why this job must not be claimed at `now`, or None if it may be."""
+    if record.status == RUNNING:
+        return _CLAIMS["running"]
+    if record.status != PENDING:
+        return _CLAIMS["terminal"]
+    if record.cancel is not None:
+        return _CLAIMS["cancel"]
+    return None if claimable(record, now) else _CLAIMS["due"]
+
+
+_CLAIMS = {
+    "running": Check("CLAIM-01", "claim: running job", True),
+    "terminal": Check("CLAIM-01", "claim: terminal job", True),
+    "cancel": Check("CLAIM-02", "claim: cancel requested", True),
+    "due": Check("CLAIM-03", "claim: not due", True),
+}
+_CLAIMED = (Check("ATT-01", "claim: one attempt more", True),)
+_TOKEN = Check("FENCE-03", "claim: a token never repeats", True)
+_TOKEN_NEXT = Check("CLAIM-05", "claim: generation + 1", True)
+
+
+def judge_claim(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
+    """One handle that a claim won (CLAIM-01, 02, 03, 05, ATT-01, FENCE-03)."""
+    assert isinstance(command, c.Claim) and isinstance(answer, c.Handle)
+    fault = claim_fault(record, now)
+    if fault is not None:
+        return Violation(fault.clause, fault.reason, f"must not be claimed: {_claim_why(record)}")
+    spec = record.spec
+    token = answer.token
+    if spec.has_token:
+        if any(token == old for _, old in record.issued):
+            return Violation(_TOKEN.clause, _TOKEN.reason, f"token {token} was issued before")
+        if type(record.token) is int and token != record.token + 1:
+            return Violation(_TOKEN_NEXT.clause, _TOKEN_NEXT.reason, f"token {token} after {record.token}")
+    lease = command.lease or spec.lease_seconds
+    issued = record.issued if (answer.worker, token) in record.issued else (*record.issued, (answer.worker, token))
+    if not spec.has_token and issued is record.issued:
+        # An owner-only handle is the same whichever claim returned it; the newest stays last (`holder`).
+        issued = (*(pair for pair in issued if pair[0] != answer.worker), (answer.worker, token))
+    after = Record(
+        spec, RUNNING, answer.worker, token, now + lease, lease, record.attempts + 1, record.max_attempts, record.due,
+        None, issued,
+    )  # fmt: skip
+    return after, (*_CLAIMED, _TOKEN, _TOKEN_NEXT) if spec.has_token else _CLAIMED
+
+
+def _claim_why(record: Record) -> str:
+    if record.status == RUNNING:
+        return f"the job runs at w{record.owner}"
+    if record.status != PENDING:
+        return f"the job has ended {record.status}"
+    return "a cancel was requested" if record.cancel is not None else f"it is due only at {record.due}"
+
+
+def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
+    """One row that a sweep moved (REC-01, 02, 03, 05, 07, CANCEL-05, CLAIM-02, LEASE-07)."""
+    assert isinstance(answer, o.RecoveredRow)
+    if not sweepable(record, now) and not _own_leftover(record, command):
+        return _swept_wrongly(record, command, now)
+    status, check = recover_target(record)
+    wrong = spelling(record, status, answer.status, check, "the sweep must leave the job")
+    if wrong is not None:
+        return wrong
+    checks: Checks = (check,)
+    if record.status == RUNNING and not expired(record, now):
+        checks += (_OWN_PREFIX,)
+    elif differs_by_own_lease(record, now):
+        checks += (_RECORDED,)
+    token = record.token
+    if record.status == RUNNING and type(token) is int:
+        token += 1
+    if status != PENDING:
+        return terminal(record._replace(token=token), status), checks
+    if record.spec.backs_off and (answer.due is None or answer.due <= now):
+        return Violation("REC-01", _REQUEUED.reason, f"backs off, so it is due after {now}, not at {answer.due}")
+    return requeued(record, token, record.attempts, answer.due), checks
+
+
+def _own_leftover(record: Record, command: c.Command) -> bool:
+    """Whether this start-up must settle the row although its lease is valid (REC-05)."""
+    return type(command) is c.StartUp and record.status == RUNNING and c.host_of(record.owner) == command.host
+
+
+def differs_by_own_lease(record: Record, now: int) -> bool:
+    """Whether an asker that judged expiry by its own configured lease would come to another answer (LEASE-07)."""
+    if record.status != RUNNING or record.expires is None:
+        return False
+    by_own = record.expires - record.lease + record.spec.lease_seconds
+    return (by_own <= now) != (record.expires <= now)
+
+
+def _swept_wrongly(record: Record, command: c.Command, now: int) -> Violation:
+    if record.status != RUNNING:
+        why = f"the job was {record.status}; a sweep moves each job at most once and overwrites nothing newer"
+        return Violation(_SWEPT_ONCE.clause, _SWEPT_ONCE.reason, why)
+    if differs_by_own_lease(record, now):
+        return Violation(
+            _RECORDED.clause, _RECORDED.reason, f"the recorded lease runs until {record.expires}, now {now}"
+        )
+    if type(command) is c.StartUp:
+        return Violation(
+            _FOREIGN.clause, _FOREIGN.reason, f"w{record.owner} belongs to another process, its lease is valid"
+        )
+    return Violation(_VALID.clause, _VALID.reason, f"w{record.owner}'s lease runs until {record.expires}, now {now}")

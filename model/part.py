@@ -1,0 +1,51 @@
+"""One job's part of a command, and what every judge of one needs: ended and re-queued records, and spellings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from . import commands as c
+from . import outcomes as o
+from .queues import OLD_SPELLINGS, PENDING, RUNNING
+from .world import Check, Checks, Record, Violation
+
+Answer: TypeAlias = "o.Outcome | o.RecoveredRow | c.Handle"
+Judged: TypeAlias = "tuple[Record, Checks] | Violation"
+
+
+class Part(NamedTuple):
+    """What a command did to one job: a claim's handle, a sweep's row, or the whole outcome of a one-job command."""
+
+    job: int
+    command: c.Command
+    answer: Answer
+
+
+def spelling(record: Record, standard: str, stored: str, check: Check, why: str) -> Violation | None:
+    """None if `stored` is how the queue spells `standard`; else TERM-04, TERM-01 or the rule that chose the status."""
+    spec = record.spec
+    if stored == spec.spell(standard):
+        return None
+    if stored not in spec.terminal and OLD_SPELLINGS.get(stored) == standard:
+        return Violation("TERM-04", check.reason, f"the queue spells it {spec.spell(standard)!r}, not {stored!r}")
+    if stored not in spec.terminal and stored not in (PENDING, RUNNING):
+        return Violation("TERM-01", check.reason, f"{stored!r} is no status of this queue")
+    return Violation(check.clause, check.reason, f"{why} {spec.spell(standard)!r}, got {stored!r}")
+
+
+# ---------------------------------------------------------------------------------------------- writes with a handle
+
+
+def terminal(record: Record, status: str) -> Record:
+    """The record ended: no owner, no lease."""
+    return Record(
+        record.spec, status, 0, record.token, None, 0, record.attempts, record.max_attempts, None, record.cancel,
+        record.issued,
+    )  # fmt: skip
+
+
+def requeued(record: Record, token: c.Token, attempts: int, due: int | None) -> Record:
+    """The record pending again."""
+    return Record(
+        record.spec, PENDING, 0, token, None, 0, attempts, record.max_attempts, due, record.cancel, record.issued
+    )

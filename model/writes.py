@@ -1,0 +1,239 @@
+"""Judging what a worker does with a lease handle: renewals, ends, releases, checkpoints.
+
+The clause-naming table of contract.md stands here as data (`STANDINGS`); the first row that matches names the clause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from . import commands as c
+from . import outcomes as o
+from .errors import WHAT, classify
+from .part import Answer, Judged, requeued, spelling, terminal
+from .queues import CANCELLED, FAILED, PENDING, RUNNING, SUCCEEDED
+from .world import Check, Checks, Record, Violation, holder
+
+
+class Standing(NamedTuple):
+    """How a row stands to the handle that writes it, and which clause a wrong answer breaks."""
+
+    name: str
+    renew: str
+    write: str
+
+
+TERMINAL = Standing("terminal", "LEASE-02", "TERM-02")
+AGAIN = Standing("pending again", "LEASE-02", "FENCE-02")
+OTHER = Standing("another owner", "LEASE-02", "FENCE-02")
+OLDER = Standing("older token", "FENCE-03", "FENCE-03")
+EXPIRED = Standing("expired", "LEASE-04", "FENCE-01")
+HELD = Standing("held", "LEASE-03", "FENCE-01")
+STANDINGS = (TERMINAL, AGAIN, OTHER, OLDER, EXPIRED, HELD)
+"""Contract.md's table "which clause a wrong write breaks", first match first (the rows that part 1 can reach)."""
+
+
+def standing(record: Record, handle: c.Handle, now: int) -> Standing:
+    """The row of the clause-naming table that applies when this handle writes at `now`."""
+    if record.status != RUNNING:
+        return AGAIN if record.status == PENDING else TERMINAL
+    if record.owner != handle.worker:
+        return OTHER
+    if record.token != handle.token:
+        return OLDER
+    return HELD if record.expires is not None and record.expires > now else EXPIRED
+
+
+def refusal_of_code(fail: c.Fail) -> Check | None:
+    """The check that a refused code makes (ERR-01, 02, 03), or None if the code must be taken."""
+    family = classify(fail.code)
+    if family is None:
+        return _NO_FAMILY
+    if family == "FENCE":
+        return _FENCE_CODE
+    return None if WHAT[family] == fail.what else _OTHER_FAMILY
+
+
+_NO_FAMILY = Check("ERR-01", "fail: code of no family", True)
+_FENCE_CODE = Check("ERR-02", "fail: FENCE code", True)
+_OTHER_FAMILY = Check("ERR-03", "fail: code of another family", True)
+
+
+def fail_target(record: Record, fail: c.Fail) -> tuple[str, Check]:
+    """The standard status that an accepted failure leads to, and the check that names the rule (CANCEL-06, ERR-02)."""
+    if record.cancel is not None:
+        return CANCELLED, Check("CANCEL-06", "fail: after a cancel request", True)
+    family = classify(fail.code)
+    if family == "CANCEL":
+        return CANCELLED, Check("ERR-02", "fail: CANCEL family ends cancelled", True)
+    if family == "LEASE" or (family == "INFRA" and fail.code in record.spec.retryable_codes):
+        if record.attempts < record.max_attempts:
+            return PENDING, Check("ATT-02", "fail: retried", True)
+        return FAILED, Check("ATT-02", "fail: budget used up", True)
+    return FAILED, Check("ERR-02", f"fail: {family} not retried", True)
+
+
+def _teeth(record: Record, command: c.HandleCommand, handle: c.Handle, now: int, at: Standing) -> bool:
+    """Whether nothing but the standing could have refused this write."""
+    if at is TERMINAL or at is AGAIN:
+        alone = holder(record, handle)
+    elif at is OTHER or at is OLDER:
+        alone = record.expires is not None and record.expires > now
+    else:
+        alone = True
+    kind = type(command)
+    if kind is c.Complete:
+        return alone and record.cancel is None
+    if kind is c.Acknowledge:
+        return alone and record.cancel is not None
+    if kind is c.Fail:
+        return alone and refusal_of_code(command) is None  # type: ignore[arg-type]
+    return alone
+
+
+_REFUSED: dict[tuple[type, Standing, bool], tuple[Check, ...]] = {
+    (kind, at, teeth): (Check(at.renew if kind is c.Renew else at.write, f"{kind.verb}: {at.name}", teeth),)
+    for kind in c.HANDLE_COMMANDS
+    for at in STANDINGS
+    for teeth in (True, False)
+}
+_ACCEPTED_AS_HOLDER = {kind: Check("FENCE-01", f"{kind.verb}: held", True) for kind in c.HANDLE_COMMANDS}
+_RENEWED = (Check("LEASE-03", "renew: held", True),)
+_AFTER_CANCEL = Check("CANCEL-06", "complete: after a cancel request", True)
+_NO_REQUEST = Check("CANCEL-04", "acknowledge: without a request", True)
+_ACKNOWLEDGED = Check("CANCEL-04", "acknowledge: with a request", True)
+_RELEASED = Check("REL-01", "release: given back", True)
+_RELEASE_CANCELLED = Check("REL-01", "release: after a cancel request", True)
+_CHECKPOINT = {flag: (Check("CANCEL-04", f"checkpoint: {flag}", True),) for flag in (True, False)}
+_COMPLETED = Check("TERM-01", "complete: succeeded", True)
+
+
+def judge_write(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
+    """A renewal, an end or a release (the clause-naming table of contract.md)."""
+    assert isinstance(command, c.HandleCommand)
+    handle = command.handle
+    assert isinstance(handle, c.Handle)
+    at = standing(record, handle, now)
+    kind = type(command)
+    accepted = type(answer) is o.Accepted
+    if at is not HELD:
+        if not accepted:
+            return record, _REFUSED[kind, at, _teeth(record, command, handle, now, at)]
+        check = _REFUSED[kind, at, True][0]
+        return Violation(check.clause, check.reason, f"must be rejected: {_because(at, record, handle)}")
+    refused = _own_refusal(record, command)
+    if refused is not None:
+        if not accepted:
+            return record, (refused,)
+        if refused is _AFTER_CANCEL:
+            return _end(record, CANCELLED, answer, _AFTER_CANCEL, "after a cancel request it must end", command)
+        return Violation(refused.clause, refused.reason, f"must be rejected: {_OWN_REASONS[refused]}")
+    if not accepted:
+        check = _REFUSED[kind, HELD, True][0]
+        return Violation(check.clause, check.reason, "must be accepted: the current holder, its lease valid")
+    return _ACCEPTS[kind](record, command, answer, now)
+
+
+def _because(at: Standing, record: Record, handle: c.Handle) -> str:
+    who = f"w{handle.worker}"
+    return {
+        TERMINAL.name: f"the job has ended {record.status}",
+        AGAIN.name: f"{who} was superseded, the job is pending again",
+        OTHER.name: f"{who} was superseded, the job runs at w{record.owner}",
+        OLDER.name: f"{who} was superseded by its own newer claim (token {record.token}, not {handle.token})",
+        EXPIRED.name: f"{who}'s lease has expired",
+    }[at.name]
+
+
+_OWN_REASONS = {
+    _NO_REQUEST: "no cancel was requested",
+    _NO_FAMILY: "the code belongs to no error family",
+    _FENCE_CODE: "a FENCE code says that somebody else holds the job",
+    _OTHER_FAMILY: "the code is of another family than what happened",
+}
+
+
+def _own_refusal(record: Record, command: c.Command) -> Check | None:
+    """What besides the fence refuses this write of the current holder."""
+    kind = type(command)
+    if kind is c.Complete:
+        return None if record.cancel is None else _AFTER_CANCEL
+    if kind is c.Acknowledge:
+        return _NO_REQUEST if record.cancel is None else None
+    if kind is c.Fail:
+        return refusal_of_code(command)  # type: ignore[arg-type]
+    return None
+
+
+def _end(record: Record, status: str, answer: Answer, check: Check, why: str, command: c.Command) -> Judged:
+    """The record in a terminal status, if the answer spells it right."""
+    assert isinstance(answer, o.Accepted)
+    wrong = spelling(record, status, answer.status, check, why)
+    if wrong is not None:
+        return wrong
+    return terminal(record, status), (_ACCEPTED_AS_HOLDER[type(command)], check)  # type: ignore[index]
+
+
+def _renewed(record: Record, command: c.Renew, answer: o.Accepted, now: int) -> Judged:
+    wrong = spelling(record, RUNNING, answer.status, _RENEWED[0], "a renewed job stays")
+    if wrong is not None:
+        return wrong
+    lease = command.lease or record.spec.lease_seconds
+    return record._replace(expires=now + lease, lease=lease), _RENEWED
+
+
+def _completed(record: Record, command: c.Complete, answer: o.Accepted, now: int) -> Judged:
+    return _end(record, SUCCEEDED, answer, _COMPLETED, "a completed job is", command)
+
+
+def _failed(record: Record, command: c.Fail, answer: o.Accepted, now: int) -> Judged:
+    status, check = fail_target(record, command)
+    if status != PENDING:
+        return _end(record, status, answer, check, "this failure must end in", command)
+    wrong = spelling(record, PENDING, answer.status, check, "this failure must leave the job")
+    if wrong is not None:
+        return wrong
+    if record.spec.backs_off and (answer.due is None or answer.due <= now):
+        return Violation("ATT-02", "fail: due strictly later", f"due at {answer.due}, not after {now}")
+    checks: Checks = (_ACCEPTED_AS_HOLDER[c.Fail], check)
+    if record.spec.backs_off:
+        checks += (_LATER,)
+    return requeued(record, record.token, record.attempts, answer.due), checks
+
+
+_LATER = Check("ATT-02", "fail: due strictly later", True)
+
+
+def _released(record: Record, command: c.Release, answer: o.Accepted, now: int) -> Judged:
+    if record.cancel is not None:
+        return _end(record, CANCELLED, answer, _RELEASE_CANCELLED, "after a cancel request it must end", command)
+    wrong = spelling(record, PENDING, answer.status, _RELEASED, "a released job is")
+    if wrong is not None:
+        return wrong
+    after = requeued(record, record.token, record.attempts - 1, answer.due)
+    return after, (_ACCEPTED_AS_HOLDER[c.Release], _RELEASED)
+
+
+def _acknowledged(record: Record, command: c.Acknowledge, answer: o.Accepted, now: int) -> Judged:
+    return _end(record, CANCELLED, answer, _ACKNOWLEDGED, "an acknowledged cancel ends", command)
+
+
+_ACCEPTS: dict[type, Callable[..., Judged]] = {
+    c.Renew: _renewed, c.Complete: _completed, c.Fail: _failed, c.Release: _released, c.Acknowledge: _acknowledged,
+}  # fmt: skip
+
+
+def judge_checkpoint(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
+    """A look at the cancel request at a safe boundary (CANCEL-04)."""
+    assert isinstance(command, c.Checkpoint) and isinstance(command.handle, c.Handle)
+    if standing(record, command.handle, now) is not HELD:
+        return record, ()
+    asked = record.cancel is not None
+    if type(answer) is o.Checkpointed and answer.cancel == asked:
+        return record, _CHECKPOINT[asked]
+    why = "must tell the holder that a cancel was requested" if asked else "no cancel was requested"
+    return Violation("CANCEL-04", f"checkpoint: {asked}", why)
+
+
+# ------------------------------------------------------------------------------------------------- cancel, claim, sweep
