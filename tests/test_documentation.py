@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -36,6 +37,7 @@ def of_the_project(command: list[str]) -> list[str]:
     told = subprocess.run(
         ["make", "--dry-run", "--old-file=.venv/.installed", *command[1:]],
         cwd=ROOT, capture_output=True, text=True, check=True,
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},  # we may run below one
     )  # fmt: skip
     (line,) = told.stdout.splitlines()
     return shlex.split(line)
