@@ -47,7 +47,9 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _fault(error: Exception) -> int:
-    """Tell what cannot be used or driven; whatever else was raised is a defect of ours and keeps its traceback."""
+    """Tell what cannot be used or driven; whatever else was raised, by an adapter or by us, keeps its traceback."""
+    import traceback
+
     from fencepost.adapters.contract import AdapterError
     from fencepost.scenarios import ScenarioError
 
@@ -59,7 +61,9 @@ def _fault(error: Exception) -> int:
     if isinstance(error, (UnknownName, ScenarioError)):
         click.echo(f"Error: {error}", err=True)
         return USAGE
-    raise error
+    traceback.print_exception(error)
+    click.echo("Error: fencepost could not go on: an exception that nobody expected, see above", err=True)
+    return HARNESS
 
 
 def _adapter(default: str | None) -> Callable[[F], F]:

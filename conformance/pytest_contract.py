@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import traceback
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -137,7 +138,10 @@ class Measurement:
         with self._uncaptured():
             listener = _Watching(make_console())
             with listener:
-                outcome = run(plan, listener)
+                try:
+                    outcome = run(plan, listener)
+                except Exception:  # once is enough: the other items would only raise it again
+                    pytest.exit(f"fencepost could not go on:\n{traceback.format_exc()}", Exit.HARNESS)
         if outcome.fault:
             pytest.exit(f"fencepost could not go on: {outcome.fault}", Exit.HARNESS)
         for path in self._files(plan.adapter):

@@ -43,6 +43,13 @@ class Unreachable(MemoryAdapter):
         raise AdapterError("the server sleeps; wake it")
 
 
+class Raising(MemoryAdapter):
+    """It raises something of its own in the middle of a run."""
+
+    async def snapshot(self) -> dict[c.JobId, o.Row]:
+        raise RuntimeError("out of paper")
+
+
 class Interrupted(Boasting):
     """Somebody presses Ctrl-C while it is at work, long after its first fault was found."""
 

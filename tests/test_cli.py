@@ -236,6 +236,12 @@ def test_an_adapter_that_cannot_be_driven_is_a_harness_fault(ask: Ask, tmp_path:
     assert result.read(file).verdict == "harness error"
 
 
+def test_what_an_adapter_raises_is_a_harness_fault_with_its_traceback(ask: Ask) -> None:
+    answer = ask("run", "--adapter=planted_queues:Raising")
+    assert answer.code == 3
+    assert "out of paper" in answer.err
+
+
 def test_a_password_is_never_printed(ask: Ask) -> None:
     answer = ask("run", "--adapter=pg", "--pg-dsn=postgresql://me:hunter2@localhost:1/nowhere")
     assert answer.code == 3

@@ -116,6 +116,12 @@ def test_an_adapter_that_cannot_be_driven_ends_the_run(pytester: pytest.Pytester
     assert "the server sleeps; wake it" in ran.stdout.str()
 
 
+def test_what_an_adapter_raises_ends_the_run_once(pytester: pytest.Pytester) -> None:
+    ran = pytester.runpytest_subprocess(*CONTRACT, *QUICK, "--fencepost-adapter=planted_queues:Raising")
+    assert ran.ret == 3
+    assert ran.stdout.str().count("RuntimeError: out of paper") == 1
+
+
 def test_an_interrupted_run_tells_what_it_found(pytester: pytest.Pytester) -> None:
     options = "--fencepost-adapter=planted_queues:Interrupted", "--fencepost-seed=1"
     ran = pytester.runpytest_subprocess(*CONTRACT, *options)
