@@ -137,17 +137,22 @@ def _named_by_certificates(mutant: Planted) -> str | None:
 
 
 def _first_race(mutant: Planted) -> Trace | None:
-    """The shortest program, and its simplest schedule, in which this mutant breaks its clause."""
-    programs = sorted(programs_of(mutant.queue), key=lambda program: program.trace().length)
+    """The shortest race, in its simplest schedule, in which this mutant breaks its clause: its own program's, unless
+    a shorter program shows it too.
+    """
+    own = _program(mutant)
+    others = sorted(programs_of(mutant.queue), key=lambda program: program.trace().length)
+    best: Trace | None = None
     with Session(mutant.make(), QUEUES[mutant.queue]) as session:
-        for program in programs:
-            found = session.run(
-                first_failure(session.adapter, session.spec, program.trace(), mutant.clause, most=MOST_SCHEDULES)
-            )
+        adapter, spec = session.adapter, session.spec
+        for program in (own, *others):
+            trace = program.trace()
+            if best is not None and trace.length >= best.length:
+                continue
+            found = session.run(first_failure(adapter, spec, trace, mutant.clause, most=MOST_SCHEDULES))
             if found.trace is not None:
-                shorter = session.run(reduce_race(session.adapter, session.spec, found.trace, mutant.clause))
-                return shorter.trace
-    return None
+                best = session.run(reduce_race(adapter, spec, found.trace, mutant.clause)).trace
+    return best
 
 
 def same_race(one: Trace, other: Trace) -> bool:
