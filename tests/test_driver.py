@@ -343,7 +343,8 @@ def test_time_goes_to_right_before_at_and_right_after_a_due_instant(offset: int,
 def test_each_command_is_served_by_the_actor_that_it_names() -> None:
     handle = c.Handle(1, 2, None)
     assert [worker_of(each) for each in (c.Claim(3), c.Tick(2), c.Crash(1))] == [3, 2, 1]
-    assert {worker_of(kind(handle)) for kind in c.HANDLE_COMMANDS} == {2}
+    of_handles: list[c.Command] = [kind(handle) for kind in c.HANDLE_COMMANDS]  # type: ignore[call-arg]
+    assert {worker_of(each) for each in of_handles} == {2}
     control = (
         c.Enqueue(), c.RequestCancel(1), c.Recover(), c.StartUp(1), c.Probe(), c.Configure(9, 3), c.Classify("A"),
         c.Atomically((c.Renew(handle),)),

@@ -1,4 +1,4 @@
-"""The power of the suite: every planted fault is found under its own clause, and told in the shortest story there is."""
+"""The power of the suite: every planted fault is found under its own clause, and told in the fewest commands."""
 
 from __future__ import annotations
 
