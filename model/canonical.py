@@ -23,15 +23,16 @@ OLDER, NEWEST, SPENT = 0, 1, 2
 def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     """The record as it behaves from `now` on. Without a bounded clock its instants are made relative to `now`.
 
-    A lease that ran out long ago has just run out, if it is of the queue's own length (a shorter one may yet run out by
-    an asker's own reckoning, LEASE-07). One that runs beyond the bounded clock runs just beyond it: no instant to come
-    lies between (one tick before an expiry is still offered, hence two ticks), by any asker's reckoning. An ended job
-    refuses everything alike, so its counts and all but its newest handle go: only that one's refusals have teeth. Old
-    handles are a set. Of a cancel request its being there decides, and of a running job's whether it is older
-    than now (only then would a repeated one show, CANCEL-03: the checks of that are counted truly only where the clock
-    is free). Where the clock is bounded, generations are
-    too: of one job's, only being the newest, or spent, decides. (REC-09 compares two jobs' generations: its checks are
-    counted truly only where the clock is free.)
+    A lease that ran out long ago has just run out, if it is of the queue's own length (a shorter one may yet run out
+    by an asker's own reckoning, LEASE-07): a tick ago where time is free, in this very tick where the clock is
+    bounded. One that runs beyond the bounded clock runs just beyond it: no instant to come lies between (one tick
+    before an expiry is still offered, hence two ticks), by any asker's reckoning. An ended job refuses everything
+    alike, so its counts and all but its newest handle go: only that one's refusals have teeth. Old handles are a set.
+    Of a cancel request its being there decides and, of a running job's where time is free, whether it is older than
+    now (only then would a repeated one show, CANCEL-03). Where the clock is bounded, generations are too: of one
+    job's, only being the newest, or spent, decides. So three kinds of checks are counted truly only where time is
+    free: of leases that ran out in this very tick, of repeated cancels, and of REC-09, which compares two jobs'
+    generations.
     """
     spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued = record
     until = bounds.until
@@ -39,7 +40,7 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     if status == RUNNING:
         if expires is not None:
             if expires < now and lease == spec.lease_seconds:
-                expires = now
+                expires = now if until is not None else now - 1
             elif until is not None and expires > until + 1 and lease <= spec.lease_seconds:
                 expires = until + 2
             expires -= shift

@@ -164,15 +164,16 @@ class Edges:
         """What stands for this record where a claim, a sweep, or a write to another job passes it by.
 
         All of them see its status and whether a cancel was requested; a claim also whether it is due, a sweep whether
-        an asker's own lease would judge it otherwise. A record that the command may touch stands for itself.
+        an asker's own lease would judge it otherwise, and whether this is a lease's last tick. A record that the
+        command may touch stands for itself.
         """
         (record,) = self._jobs((number,))
         plain = (record.status, record.cancel is None)
         later = record.due is not None and record.due > now
-        own_lease = differs_by_own_lease(record, now)
+        swept = differs_by_own_lease(record, now), record.expires == now + 1
         face = (
             number if claimable(record, now) else self._asides.setdefault((now, *plain, later), number),
-            number if sweepable(record, now) else self._asides.setdefault((now, *plain, "swept", own_lease), number),
+            number if sweepable(record, now) else self._asides.setdefault((now, *plain, "swept", *swept), number),
             self._asides.setdefault(("own", *(plain if record.status == PENDING else (record.status,))), number),
         )
         self._faces[number, now] = face

@@ -26,6 +26,7 @@ _REQUEUED = Check("REC-01", "sweep: expired, re-queued", True)
 _EXHAUSTED = Check("REC-03", "sweep: expired, budget used up", True)
 _SWEPT_ONCE = Check("REC-07", "sweep: a job that nothing is left to do for", True)
 _VALID = Check("REC-02", "sweep: valid lease untouched", True)
+_LAST_TICK = Check("REC-02", "sweep: valid lease untouched in its last tick", True)
 _RECORDED = Check("LEASE-07", "sweep: expiry as recorded", True)
 _OWN_PREFIX = Check("REC-05", "start-up: own prefix recovered", True)
 _FOREIGN = Check("REC-05", "start-up: foreign prefix untouched", True)
@@ -143,7 +144,7 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
     if not sweepable(record, now) and not _own_leftover(record, command):
         return _swept_wrongly(record, command, now)
     status, check = recover_target(record)
-    wrong = spelling(record, status, answer.status, check, "the sweep must leave the job")
+    wrong = spelling(record, command, status, answer.status, check, "the sweep must leave the job")
     if wrong is not None:
         return wrong
     checks: Checks = (check,)
@@ -178,12 +179,14 @@ def _swept_wrongly(record: Record, command: c.Command, now: int) -> Violation:
     if record.status != RUNNING:
         why = f"the job was {record.status}; a sweep moves each job at most once and overwrites nothing newer"
         return Violation(_SWEPT_ONCE.clause, _SWEPT_ONCE.reason, why)
+    check = valid_lease(record, command, now)
+    return Violation(check.clause, check.reason, f"w{record.owner}'s lease runs until {record.expires}, now {now}")
+
+
+def valid_lease(record: Record, command: c.Command, now: int) -> Check:
+    """The check that a sweep makes by leaving this running job alone (REC-02, REC-05, LEASE-07)."""
     if differs_by_own_lease(record, now):
-        return Violation(
-            _RECORDED.clause, _RECORDED.reason, f"the recorded lease runs until {record.expires}, now {now}"
-        )
+        return _RECORDED
     if type(command) is c.StartUp:
-        return Violation(
-            _FOREIGN.clause, _FOREIGN.reason, f"w{record.owner} belongs to another process, its lease is valid"
-        )
-    return Violation(_VALID.clause, _VALID.reason, f"w{record.owner}'s lease runs until {record.expires}, now {now}")
+        return _FOREIGN
+    return _LAST_TICK if record.expires == now + 1 else _VALID

@@ -21,19 +21,29 @@ class Part(NamedTuple):
     answer: Answer
 
 
-def spelling(record: Record, standard: str, stored: str, check: Check, why: str) -> Violation | None:
+def verb_of(command: c.Command) -> str:
+    """The word that reasons use: the three kinds of sweep are one."""
+    return "sweep" if isinstance(command, (c.Recover, c.Tick, c.StartUp)) else command.verb
+
+
+def row_reason(command: c.Command, status: str) -> str:
+    """The reason of what a look at a row tests: what was done, and what the job became."""
+    return f"{verb_of(command)}: {status} row"
+
+
+def spelling(
+    record: Record, command: c.Command, standard: str, stored: str, check: Check, why: str
+) -> Violation | None:
     """None if `stored` is how the queue spells `standard`; else TERM-04, TERM-01 or the rule that chose the status."""
     spec = record.spec
     if stored == spec.spell(standard):
         return None
+    reason = row_reason(command, standard)
     if stored not in spec.terminal and OLD_SPELLINGS.get(stored) == standard:
-        return Violation("TERM-04", check.reason, f"the queue spells it {spec.spell(standard)!r}, not {stored!r}")
+        return Violation("TERM-04", reason, f"the queue spells it {spec.spell(standard)!r}, not {stored!r}")
     if stored not in spec.terminal and stored not in (PENDING, RUNNING):
-        return Violation("TERM-01", check.reason, f"{stored!r} is no status of this queue")
+        return Violation("TERM-01", reason, f"{stored!r} is no status of this queue")
     return Violation(check.clause, check.reason, f"{why} {spec.spell(standard)!r}, got {stored!r}")
-
-
-# ---------------------------------------------------------------------------------------------- writes with a handle
 
 
 def terminal(record: Record, status: str) -> Record:

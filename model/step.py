@@ -249,15 +249,26 @@ def _atomically(world: World, command: c.Atomically, outcome: o.Outcome, context
         # Of several commands to one job the one that took effect last, and so decided its row, comes last.
         effective = sorted(parts(command, outcome), key=_took_effect)
         return _seen(world, inner.jobs, checks, command, outcome, tuple(effective), context)
+    first = command.commands[0]
+    undone = _UNDONE[type(first)]
+    if inner.jobs != world.jobs:
+        checks += (undone,)
     if context.view is AS_EXPECTED:
         return Step(World(world.spec, world.now, world.jobs, None), checks)
     if context.view is not None and world.rows is not None and context.view != world.rows:
-        first = command.commands[0]
-        clause = "CANCEL-01" if type(first) is c.RequestCancel else "FENCE-01"
-        return Violation(
-            clause, f"{first.verb}: kept after the caller's {command.end}", "the caller's end undoes all of it"
-        )
+        return Violation(undone.clause, undone.reason, f"the caller's {command.end} undoes all of it")
     return Step(World(world.spec, world.now, world.jobs, context.view), checks)
+
+
+_UNDONE = {
+    kind: Check(
+        "CANCEL-01" if kind is c.RequestCancel else "LEASE-03" if kind is c.Renew else "FENCE-01",
+        f"{kind.verb}: undone by its caller",
+        True,
+    )
+    for kind in c.ATOMIC_COMMANDS
+}
+"""What a write tests that its caller then undoes, by the first command of the transaction."""
 
 
 def _took_effect(part: Part) -> bool:

@@ -13,20 +13,10 @@ from . import outcomes as o
 from .errors import classify
 from .moves import asked_before
 from .outcomes import Row
-from .part import Part
+from .part import Part, row_reason, verb_of
 from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING
 from .world import Check, Checks, Record, Violation
 from .writes import standing
-
-
-def row_reason(command: c.Command, status: str) -> str:
-    """The reason of what a look at a row tests: what was done, and what the job became."""
-    return f"{verb_of(command)}: {status} row"
-
-
-def verb_of(command: c.Command) -> str:
-    """The word that reasons use: the three kinds of sweep are one."""
-    return "sweep" if isinstance(command, (c.Recover, c.Tick, c.StartUp)) else command.verb
 
 
 class Mismatch(NamedTuple):

@@ -13,9 +13,10 @@ from .moves import (
     claim_fault,
     differs_by_own_lease,
     recover_target,
+    valid_lease,
 )
+from .part import row_reason
 from .queues import PENDING, RUNNING
-from .view import row_reason
 from .world import Check, Checks, Context, Record, Violation, World, claimable, expired, sweepable
 
 Whole: TypeAlias = "Checks | Violation"
@@ -140,9 +141,7 @@ _GIVEN = Check("REC-08", "sweep: hook given the changed jobs", True)
 _SWEEP_ROLLED_BACK = Check("REC-08", "sweep: hook raised, rolled back", True)
 _PAST = Check("REC-12", "sweep: past a failed batch", True)
 _LOOP = Check("REC-04", "tick: recovers", True)
-_UNTOUCHED = Check("REC-02", "sweep: valid lease untouched", True)
 _RECORDED = Check("LEASE-07", "sweep: expiry as recorded", True)
-_FOREIGN = Check("REC-05", "start-up: foreign prefix untouched", True)
 _OWN = Check("REC-05", "start-up: own prefix recovered", True)
 _PER_ROW = Check("REC-09", "sweep: generation per row", True)
 
@@ -170,7 +169,7 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
         if not must:
             why = "nothing was there to be swept, so the hook had no business to run"
             return Violation("REC-08", "sweep: hook raised by itself", why)
-        return _after_failed_batch(world, command, must, must, now)
+        return _after_failed_batch(world, command, must, must)
     if not isinstance(outcome, o.Recovered):
         return ()
     moved = [row.job for row in outcome.rows]
@@ -188,7 +187,7 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
         return tuple(checks)
     left = [n for n in must if n not in moved]
     if hook is not None and hook.kind == "poison" and hook.job in must:
-        failed = _after_failed_batch(world, command, must, left, now)
+        failed = _after_failed_batch(world, command, must, left)
         return failed if isinstance(failed, Violation) else (*checks, *failed)
     if left:
         return _left(world, command, left[0], now)
@@ -211,9 +210,7 @@ def _spared(world: World, command: c.Command, must: list[int], now: int) -> list
     for n, record in enumerate(world.jobs, 1):
         if record.status != RUNNING or n in must:
             continue
-        check = _RECORDED if differs_by_own_lease(record, now) else _UNTOUCHED
-        if type(command) is c.StartUp and check is _UNTOUCHED:
-            check = _FOREIGN
+        check = valid_lease(record, command, now)
         if check not in found:
             found.append(check)
     return found
@@ -222,18 +219,18 @@ def _spared(world: World, command: c.Command, must: list[int], now: int) -> list
 def _left(world: World, command: c.Command, job: int, now: int) -> Violation:
     """The clause that a job left behind breaks."""
     record = world.jobs[job - 1]
-    if differs_by_own_lease(record, now):
-        check = _RECORDED
-    elif type(command) is c.Tick:
+    if type(command) is c.Tick:
         check = _LOOP
     elif record.status == RUNNING and not expired(record, now):
         check = _OWN
+    elif differs_by_own_lease(record, now):
+        check = _RECORDED
     else:
         check = recover_target(record)[1]
     return Violation(check.clause, check.reason, f"job {job} was left {record.status}")
 
 
-def _after_failed_batch(world: World, command: c.Command, must: list[int], left: list[int], now: int) -> Whole:
+def _after_failed_batch(world: World, command: c.Command, must: list[int], left: list[int]) -> Whole:
     """A hook raised: its batch is rolled back whole, rows outside it move all the same (REC-08, REC-12).
 
     A sweep whose every batch failed, or that was cancelled, leaves everything.
@@ -249,9 +246,6 @@ def _after_failed_batch(world: World, command: c.Command, must: list[int], left:
         why = f"the hook raised for job {hook.job}, yet it moved"
         return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, why)
     if len(left) > command.batch:
-        late = [n for n in left if n != hook.job and differs_by_own_lease(world.jobs[n - 1], now)]
-        if late:
-            return _left(world, command, late[0], now)
         why = f"jobs {left} were left; only the failed batch of at most {command.batch} may be"
         return Violation(_PAST.clause, _PAST.reason, why)
     return (_SWEEP_ROLLED_BACK, _PAST) if len(must) > command.batch else (_SWEEP_ROLLED_BACK,)

@@ -29,9 +29,12 @@ AGAIN = Standing("pending again", "LEASE-02", "FENCE-02")
 OTHER = Standing("another owner", "LEASE-02", "FENCE-02")
 OLDER = Standing("older token", "FENCE-03", "FENCE-03")
 EXPIRED = Standing("expired", "LEASE-04", "FENCE-01")
+EXPIRING = Standing("expired in this tick", "LEASE-04", "FENCE-01")
 HELD = Standing("held", "LEASE-03", "FENCE-01")
-STANDINGS = (TERMINAL, AGAIN, OTHER, OLDER, EXPIRED, HELD)
-"""Contract.md's table "which clause a wrong write breaks", first match first (the rows that part 1 can reach)."""
+LAST_TICK = Standing("held in its last tick", "LEASE-03", "FENCE-01")
+STANDINGS = (TERMINAL, AGAIN, OTHER, OLDER, EXPIRED, EXPIRING, HELD, LAST_TICK)
+"""Contract.md's table "which clause a wrong write breaks", first match first (without deadlines). Both sides of a
+lease's end stand apart, since that is where writes go wrong."""
 
 
 def standing(record: Record, handle: c.Handle, now: int) -> Standing:
@@ -42,7 +45,14 @@ def standing(record: Record, handle: c.Handle, now: int) -> Standing:
         return OTHER
     if record.token != handle.token:
         return OLDER
-    return HELD if record.expires is not None and record.expires > now else EXPIRED
+    left = -1 if record.expires is None else record.expires - now
+    if left > 0:
+        return HELD if left > 1 else LAST_TICK
+    return EXPIRED if left else EXPIRING
+
+
+def _holds(at: Standing) -> bool:
+    return at is HELD or at is LAST_TICK
 
 
 def refusal_of_code(fail: c.Fail) -> Check | None:
@@ -62,9 +72,9 @@ _OTHER_FAMILY = Check("ERR-03", "fail: code of another family", True)
 
 def fail_target(record: Record, fail: c.Fail) -> tuple[str, Check]:
     """The standard status that an accepted failure leads to, and the check that names the rule (CANCEL-06, ERR-02)."""
-    if record.cancel is not None:
-        return CANCELLED, Check("CANCEL-06", "fail: after a cancel request", True)
     family = classify(fail.code)
+    if record.cancel is not None:
+        return CANCELLED, Check("CANCEL-06", f"fail: {family} after a cancel request", True)
     if family == "CANCEL":
         return CANCELLED, Check("ERR-02", "fail: CANCEL family ends cancelled", True)
     if family == "LEASE" or (family == "INFRA" and fail.code in record.spec.retryable_codes):
@@ -98,8 +108,7 @@ _REFUSED: dict[tuple[type, Standing, bool], tuple[Check, ...]] = {
     for at in STANDINGS
     for teeth in (True, False)
 }
-_ACCEPTED_AS_HOLDER = {kind: Check("FENCE-01", f"{kind.verb}: held", True) for kind in c.HANDLE_COMMANDS}
-_RENEWED = (Check("LEASE-03", "renew: held", True),)
+_RENEWED = Check("LEASE-03", "renew: held", True)
 _AFTER_CANCEL = Check("CANCEL-06", "complete: after a cancel request", True)
 _NO_REQUEST = Check("CANCEL-04", "acknowledge: without a request", True)
 _ACKNOWLEDGED = Check("CANCEL-04", "acknowledge: with a request", True)
@@ -117,7 +126,7 @@ def judge_write(record: Record, command: c.Command, answer: Answer, now: int) ->
     at = standing(record, handle, now)
     kind = type(command)
     accepted = type(answer) is o.Accepted
-    if at is not HELD:
+    if not _holds(at):
         if not accepted:
             return record, _REFUSED[kind, at, _teeth(record, command, handle, now, at)]
         check = _REFUSED[kind, at, True][0]
@@ -130,9 +139,10 @@ def judge_write(record: Record, command: c.Command, answer: Answer, now: int) ->
             return _end(record, CANCELLED, answer, _AFTER_CANCEL, "after a cancel request it must end", command)
         return Violation(refused.clause, refused.reason, f"must be rejected: {_OWN_REASONS[refused]}")
     if not accepted:
-        check = _REFUSED[kind, HELD, True][0]
+        check = _REFUSED[kind, at, True][0]
         return Violation(check.clause, check.reason, "must be accepted: the current holder, its lease valid")
-    return _ACCEPTS[kind](record, command, answer, now)
+    judged = _ACCEPTS[kind](record, command, answer, now)
+    return judged if isinstance(judged, Violation) else (judged[0], _REFUSED[kind, at, True] + judged[1])
 
 
 def _because(at: Standing, record: Record, handle: c.Handle) -> str:
@@ -143,6 +153,7 @@ def _because(at: Standing, record: Record, handle: c.Handle) -> str:
         OTHER.name: f"{who} was superseded, the job runs at w{record.owner}",
         OLDER.name: f"{who} was superseded by its own newer claim (token {record.token}, not {handle.token})",
         EXPIRED.name: f"{who}'s lease has expired",
+        EXPIRING.name: f"{who}'s lease has expired, in this very tick",
     }[at.name]
 
 
@@ -169,18 +180,18 @@ def _own_refusal(record: Record, command: c.Command) -> Check | None:
 def _end(record: Record, status: str, answer: Answer, check: Check, why: str, command: c.Command) -> Judged:
     """The record in a terminal status, if the answer spells it right."""
     assert isinstance(answer, o.Accepted)
-    wrong = spelling(record, status, answer.status, check, why)
+    wrong = spelling(record, command, status, answer.status, check, why)
     if wrong is not None:
         return wrong
-    return terminal(record, status), (_ACCEPTED_AS_HOLDER[type(command)], check)  # type: ignore[index]
+    return terminal(record, status), (check,)
 
 
 def _renewed(record: Record, command: c.Renew, answer: o.Accepted, now: int) -> Judged:
-    wrong = spelling(record, RUNNING, answer.status, _RENEWED[0], "a renewed job stays")
+    wrong = spelling(record, command, RUNNING, answer.status, _RENEWED, "a renewed job stays")
     if wrong is not None:
         return wrong
     lease = command.lease or record.spec.lease_seconds
-    return record._replace(expires=now + lease, lease=lease), _RENEWED
+    return record._replace(expires=now + lease, lease=lease), ()
 
 
 def _completed(record: Record, command: c.Complete, answer: o.Accepted, now: int) -> Judged:
@@ -191,12 +202,12 @@ def _failed(record: Record, command: c.Fail, answer: o.Accepted, now: int) -> Ju
     status, check = fail_target(record, command)
     if status != PENDING:
         return _end(record, status, answer, check, "this failure must end in", command)
-    wrong = spelling(record, PENDING, answer.status, check, "this failure must leave the job")
+    wrong = spelling(record, command, PENDING, answer.status, check, "this failure must leave the job")
     if wrong is not None:
         return wrong
     if record.spec.backs_off and (answer.due is None or answer.due <= now):
         return Violation("ATT-02", "fail: due strictly later", f"due at {answer.due}, not after {now}")
-    checks: Checks = (_ACCEPTED_AS_HOLDER[c.Fail], check)
+    checks: Checks = (check,)
     if record.spec.backs_off:
         checks += (_LATER,)
     return requeued(record, record.token, record.attempts, answer.due), checks
@@ -208,11 +219,11 @@ _LATER = Check("ATT-02", "fail: due strictly later", True)
 def _released(record: Record, command: c.Release, answer: o.Accepted, now: int) -> Judged:
     if record.cancel is not None:
         return _end(record, CANCELLED, answer, _RELEASE_CANCELLED, "after a cancel request it must end", command)
-    wrong = spelling(record, PENDING, answer.status, _RELEASED, "a released job is")
+    wrong = spelling(record, command, PENDING, answer.status, _RELEASED, "a released job is")
     if wrong is not None:
         return wrong
     after = requeued(record, record.token, record.attempts - 1, answer.due)
-    return after, (_ACCEPTED_AS_HOLDER[c.Release], _RELEASED)
+    return after, (_RELEASED,)
 
 
 def _acknowledged(record: Record, command: c.Acknowledge, answer: o.Accepted, now: int) -> Judged:
@@ -227,13 +238,10 @@ _ACCEPTS: dict[type, Callable[..., Judged]] = {
 def judge_checkpoint(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
     """A look at the cancel request at a safe boundary (CANCEL-04)."""
     assert isinstance(command, c.Checkpoint) and isinstance(command.handle, c.Handle)
-    if standing(record, command.handle, now) is not HELD:
+    if not _holds(standing(record, command.handle, now)):
         return record, ()
     asked = record.cancel is not None
     if type(answer) is o.Checkpointed and answer.cancel == asked:
         return record, _CHECKPOINT[asked]
     why = "must tell the holder that a cancel was requested" if asked else "no cancel was requested"
     return Violation("CANCEL-04", f"checkpoint: {asked}", why)
-
-
-# ------------------------------------------------------------------------------------------------- cancel, claim, sweep

@@ -35,7 +35,7 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         "LEASE-07",
         "A sweep judges expiry by its own configured lease, not by the recorded one (kubernetes PR#114872, arq#402).",
         _expired("replaced", "lease_expired", w.expired_by_own_lease),
-        also=("REC-04",),
+        also=("REC-04", "REC-12"),
     ),
     Mutant(
         "sweep-revives-cancelled",
