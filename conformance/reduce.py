@@ -83,7 +83,9 @@ class _Reducer:
         self.evaluations = 0
 
     def reduced(self, limit: int) -> Reduced:
-        if not self.ask_model():
+        if self.ask_model():
+            self.lower_advances()
+        else:
             self.delete_and_lower(limit)
         return Reduced(self.best, self.violation, self.evaluations)
 
@@ -110,6 +112,13 @@ class _Reducer:
             return False
         self.best, self.violation = run.trace(), run.violation
         return True
+
+    def lower_advances(self) -> None:
+        """Move the clock to an instant itself rather than to the tick beside it, where that fails too."""
+        for at, each in enumerate(self.best.steps):
+            if isinstance(each.command, c.AdvanceTo):
+                for simpler in simpler_commands(each.command):
+                    self.fails(_with_command(self.best, at, simpler))
 
     def delete_and_lower(self, limit: int) -> None:
         """Delete chunks, singles and pairs, then lower arguments, until nothing applies."""
@@ -142,8 +151,12 @@ def _lower(trace: Trace) -> Iterator[Trace]:
     """The trace with one command made simpler."""
     for at, each in enumerate(trace.steps):
         for simpler in simpler_commands(each.command):
-            changed = replace(each, command=simpler, outcome=None)
-            yield Trace((*trace.steps[:at], changed, *trace.steps[at + 1 :]))
+            yield _with_command(trace, at, simpler)
+
+
+def _with_command(trace: Trace, at: int, command: c.Command) -> Trace:
+    changed = replace(trace.steps[at], command=command, outcome=None)
+    return Trace((*trace.steps[:at], changed, *trace.steps[at + 1 :]))
 
 
 def simpler_commands(command: c.Command) -> Iterator[c.Command]:

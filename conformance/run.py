@@ -84,7 +84,7 @@ def run(plan: Plan, listener: Listener) -> Outcome:
     counts = _Counts()
     interrupted, fault = False, ""
     try:
-        for queue in plan.queues:
+        for queue in plan.queues if _asks_sequential(plan) else ():
             _sequential(plan, queue, counts, listener)
         for queue in plan.queues:
             _interleaved(plan, queue, counts, listener)
@@ -118,6 +118,11 @@ def run(plan: Plan, listener: Listener) -> Outcome:
         versions=versions(),
     )
     return Outcome(result, interrupted, fault)
+
+
+def _asks_sequential(plan: Plan) -> bool:
+    """Whether any wanted clause is one that one actor can exercise."""
+    return plan.clauses is None or any(CLAUSES[clause].engine != "interleaved" for clause in plan.clauses)
 
 
 def versions() -> dict[str, str]:
@@ -207,7 +212,10 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
             reason = failed[place].reason
         elif verdict in ("inconclusive", "not exercised") and built:
             teeth = counts.teeth.get(place, 0)
-            reason = f"{teeth} of {plan.profile.minimum} checks with teeth" + (", cut short" if unfinished else "")
+            if place in cut:
+                reason = f"{schedules} schedules, and then the search was cut short"
+            else:
+                reason = f"{teeth} of {plan.profile.minimum} checks with teeth" + (", cut short" if unfinished else "")
         results.append(
             ClauseResult(
                 id=clause,
