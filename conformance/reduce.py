@@ -174,6 +174,7 @@ def simpler_commands(command: c.Command) -> Iterator[c.Command]:
                 yield c.Claim(worker, limit, most, None, hook)
             if (limit, most) != (1, 1):
                 yield c.Claim(worker, 1, 1, lease, hook)
+            if max(limit, most) > 2:
                 yield c.Claim(worker, min(limit, 2), min(most, 2), lease, hook)
             if worker > 1:
                 yield c.Claim(worker - 1, limit, most, lease, hook)
