@@ -43,7 +43,7 @@ def hunt(
     """
     found: Run | None = None
 
-    @seed(seed_value)
+    # `seed` takes the database away; settings that are applied after it give it back.
     @settings(
         max_examples=examples,
         phases=(Phase.generate,) if database is None else (Phase.reuse, Phase.generate),
@@ -53,6 +53,7 @@ def hunt(
         report_multiple_bugs=False,
         print_blob=False,
     )
+    @seed(seed_value)
     @given(scripts(longest))
     def attempt(numbers: list[int]) -> None:
         nonlocal found
