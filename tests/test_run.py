@@ -1,0 +1,309 @@
+"""A whole run: every engine on every queue, one verdict, and nothing found is lost however the run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from fencepost.adapters.contract import Adapter, AdapterError, Capabilities
+from fencepost.adapters.memory import MemoryAdapter
+from fencepost.adapters.mutants.catalogue import MUTANTS
+from fencepost.adapters.mutants.mutant import Mutant
+from fencepost.adapters.reference.adapter import SqliteAdapter
+from fencepost.adapters.reference.rules import CONTRACT
+from fencepost.conformance import examine
+from fencepost.conformance.profiles import PROFILES, Profile
+from fencepost.conformance.replay import replay
+from fencepost.conformance.run import Outcome, Plan, run
+from fencepost.conformance.session import Session
+from fencepost.model.applicability import applies
+from fencepost.model.clauses import BUILT, CLAUSES
+from fencepost.model.outcomes import Row
+from fencepost.model.queues import ALL_QUEUES, QUEUES, QueueSpec
+from fencepost.reports.result import NOT_BUILT, ClauseResult, FailureResult, Result, exit_code, read, write
+from fencepost.scenarios import load
+
+TINY = Profile("tiny", examples=40, longest=30, minimum=1, random_schedules=0)
+BOTH = tuple(QUEUES)
+OWN = "team.queue:Adapter"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run leaves its files below the folder that it was started in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@dataclass
+class Watching:
+    tasks: dict[str, int | None] = field(default_factory=dict)
+    advanced: dict[str, int] = field(default_factory=dict)
+    failures: list[FailureResult] = field(default_factory=list)
+
+    def task(self, name: str, total: int | None) -> None:
+        self.tasks[name] = total
+
+    def advance(self, name: str, amount: int = 1) -> None:
+        assert name in self.tasks
+        self.advanced[name] = self.advanced.get(name, 0) + amount
+
+    def failed(self, failure: FailureResult) -> None:
+        self.failures.append(failure)
+
+
+def planned(
+    make: Callable[[], Adapter],
+    *clauses: str,
+    queues: tuple[str, ...] = ("backfill",),
+    profile: Profile = TINY,
+    seed: int = 1,
+) -> Plan:
+    return Plan(OWN, make, queues, frozenset(clauses) or None, profile, seed)
+
+
+def went(plan: Plan) -> Outcome:
+    return run(plan, Watching())
+
+
+def mutant_named(name: str) -> Mutant:
+    return next(mutant for mutant in MUTANTS if mutant.id == name)
+
+
+def broken(name: str) -> Callable[[], SqliteAdapter]:
+    rules = mutant_named(name).change(CONTRACT)
+    return lambda: SqliteAdapter(rules=rules)
+
+
+def pairs_of(result: Result) -> dict[tuple[str, str], ClauseResult]:
+    return {(each.id, each.queue): each for each in result.clauses}
+
+
+def test_the_memory_adapter_passes_everything_and_is_called_a_self_check(folder: Path) -> None:
+    watching = Watching()
+    outcome = run(planned(MemoryAdapter, queues=BOTH, profile=PROFILES["quick"]), watching)
+    result = outcome.result
+    assert (result.verdict, outcome.interrupted, outcome.fault) == ("self-check", False, "")
+    pairs = pairs_of(result)
+    assert set(pairs) == {(clause, queue) for clause in CLAUSES for queue in ALL_QUEUES}
+    for (clause, queue), pair in pairs.items():
+        cell = applies(clause, queue)
+        if cell.status == "not built":
+            assert (pair.verdict, pair.reason, pair.checked) == ("not exercised", NOT_BUILT, 0)
+        elif cell.status == "not applicable":
+            assert (pair.verdict, pair.reason) == ("not applicable", cell.reason)
+        elif CLAUSES[clause].engine == "interleaved":
+            assert pair.verdict == "not applicable" and "no gate" in pair.reason
+        else:
+            assert (pair.verdict, pair.reason) == ("pass", ""), pair
+            assert pair.checked >= pair.teeth > 0, pair
+    assert (result.failures, result.certificates, watching.failures) == ((), (), [])
+    assert result.coverage.examples == sum(watching.advanced.values()) >= 2 * PROFILES["quick"].examples
+    assert result.coverage.steps > result.coverage.examples and result.coverage.schedules == 0
+    assert not list(folder.rglob("*.yaml"))
+
+
+def test_a_right_queue_that_is_none_of_our_own_passes() -> None:
+    result = went(planned(SqliteAdapter, "FENCE-01", "CLAIM-06", "ERR-01", queues=BOTH)).result
+    assert result.verdict == "pass"
+    built = [pair for pair in result.clauses if pair.built]
+    assert [(pair.id, pair.queue, pair.verdict) for pair in built] == [
+        (clause, queue, "pass")
+        for clause in CLAUSES
+        if clause in ("FENCE-01", "CLAIM-06", "ERR-01")
+        for queue in ALL_QUEUES
+        if queue in BOTH
+    ]
+    assert result.certificates and all(each.exhaustive for each in result.certificates)
+    assert result.coverage.schedules >= sum(each.schedules for each in result.certificates if each.clause == "CLAIM-06")
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    results = [went(planned(MemoryAdapter, seed=4)).result for _ in range(2)]
+    assert results[0].model_copy(update={"coverage": results[1].coverage}) == results[1]
+    other = went(planned(MemoryAdapter, seed=5)).result
+    assert other.clauses != results[0].clauses and other.verdict == results[0].verdict
+
+
+SEQUENTIAL = (
+    "complete-expired",
+    "claim-lazy-handles",
+    "configure-any-lease",
+    "retry-at-once",
+    "recover-once-too-often",
+)
+
+
+@pytest.mark.parametrize("name", SEQUENTIAL)
+def test_a_fault_fails_the_run_under_its_clause_and_leaves_a_file_that_replays(name: str, folder: Path) -> None:
+    mutant = mutant_named(name)
+    watching = Watching()
+    plan = planned(broken(name), mutant.clause, queues=(mutant.queue,), profile=PROFILES["quick"])
+    outcome = run(plan, watching)
+    result = outcome.result
+    assert (result.verdict, outcome.interrupted, outcome.fault) == ("fail", False, "")
+    assert list(result.failures) == watching.failures
+    (failure,) = (each for each in result.failures if each.clause == mutant.clause)
+    pair = pairs_of(result)[mutant.clause, mutant.queue]
+    assert (pair.verdict, pair.reason) == ("fail", failure.reason)
+    assert failure.queue == mutant.queue and failure.length >= 1
+    assert mutant.clause in failure.story and failure.scenario is not None and failure.scenario in failure.story
+
+    scenario = load(failure.scenario)
+    assert Path(failure.scenario).resolve().is_relative_to(folder)
+    assert (scenario.clause, scenario.queue, scenario.trace.length) == (mutant.clause, mutant.queue, failure.length)
+    assert scenario.found is not None and scenario.found.seed == plan.seed
+    with Session(SqliteAdapter(), QUEUES[mutant.queue]) as right:
+        assert replay(right, scenario).verdict == "pass"
+    if mutant.clause == "CLAIM-13":
+        return  # its story is for people: the driver reads each handle before it could go bad
+    with Session(plan.make(), QUEUES[mutant.queue]) as wrong:
+        replayed = replay(wrong, scenario)
+    assert replayed.verdict == "fail" and replayed.violation is not None
+    assert (replayed.violation.clause, replayed.violation.why) == (mutant.clause, failure.why)
+
+
+def test_a_race_fails_the_run_and_leaves_a_schedule_that_replays() -> None:
+    mutant = mutant_named("complete-checks-cancel-before")
+    plan = planned(broken(mutant.id), "CANCEL-09")
+    result = went(plan).result
+    assert result.verdict == "fail"
+    (failure,) = result.failures
+    assert failure.clause == "CANCEL-09" and failure.scenario is not None
+    assert pairs_of(result)["CANCEL-09", "backfill"].verdict == "fail"
+    assert "fencepost replay" in failure.story
+    scenario = load(failure.scenario)
+    assert scenario.trace.schedule is not None and scenario.adapters == (OWN,)
+    with Session(plan.make(), QUEUES["backfill"]) as wrong:
+        replayed = replay(wrong, scenario)
+    assert replayed.verdict == "fail" and replayed.violation is not None
+    assert (replayed.violation.clause, replayed.violation.why) == ("CANCEL-09", failure.why)
+
+
+def test_faults_of_two_clauses_are_both_found_each_once() -> None:
+    rules = CONTRACT.without("writes.complete.succeeded", "lease_expires_at").without("recover.requeue", "worker_id")
+    result = went(planned(lambda: SqliteAdapter(rules=rules), profile=PROFILES["quick"])).result
+    clauses = [failure.clause for failure in result.failures]
+    assert {"TERM-03", "REC-01"} <= set(clauses) and len(set(clauses)) == len(clauses)
+
+
+def test_only_the_clauses_and_queues_that_were_asked_for_are_judged() -> None:
+    result = went(planned(MemoryAdapter, "FENCE-01", "REC-01", queues=("mutation",))).result
+    judged = {(pair.id, pair.queue) for pair in result.clauses if pair.built}
+    assert judged == {("FENCE-01", "mutation"), ("REC-01", "mutation")}
+    assert result.verdict == "self-check" and result.queues == ("mutation",)
+
+
+def test_a_clause_that_was_met_too_seldom_is_inconclusive_and_says_how_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examine, "witnesses", lambda spec, clause: iter(()))
+    seldom = replace(TINY, minimum=10**6)
+    result = went(planned(MemoryAdapter, "FENCE-01", "ERR-01", profile=seldom)).result
+    fence = pairs_of(result)["FENCE-01", "backfill"]
+    assert fence.verdict == "inconclusive" and fence.teeth > 0
+    assert fence.reason == f"{fence.teeth} of {10**6} checks with teeth"
+    assert pairs_of(result)["ERR-01", "backfill"].verdict == "pass", "its table is complete"
+    assert result.verdict == "inconclusive"
+
+
+class Stopping(SqliteAdapter):
+    """A faulty queue on which something happens at the `at`th reset."""
+
+    def __init__(self, at: int, what: Callable[[], BaseException]) -> None:
+        super().__init__(rules=mutant_named("complete-keeps-lease").change(CONTRACT))
+        self._resets = 0
+        self._at = at
+        self._what = what
+
+    async def reset(self) -> None:
+        self._resets += 1
+        if self._resets == self._at:
+            raise self._what()
+        await super().reset()
+
+
+@pytest.mark.parametrize("at", [60, 150])
+def test_an_interrupted_run_keeps_what_it_found(at: int) -> None:
+    outcome = went(planned(partial(Stopping, at, KeyboardInterrupt), profile=PROFILES["quick"]))
+    assert outcome.interrupted and outcome.fault == ""
+    result = outcome.result
+    assert [failure.clause for failure in result.failures] == ["TERM-03"]
+    assert result.verdict == "fail"
+    assert 0 < result.coverage.examples < at and result.coverage.steps > 0
+    assert result.certificates == ()
+    assert pairs_of(result)["TERM-03", "backfill"].verdict == "fail"
+    assert exit_code(result.verdict, interrupted=outcome.interrupted) == 2
+    raced = pairs_of(result)["CLAIM-06", "backfill"]
+    assert raced.verdict in ("not exercised", "inconclusive") and "cut short" in raced.reason
+
+
+def test_an_interrupt_before_anything_was_measured_is_no_pass() -> None:
+    outcome = went(planned(partial(Stopping, 1, KeyboardInterrupt)))
+    assert outcome.interrupted and outcome.result.verdict == "inconclusive"
+    assert not outcome.result.measured and outcome.result.failures == ()
+
+
+def test_a_harness_fault_is_told_and_outranks_what_was_found() -> None:
+    def fault() -> AdapterError:
+        return AdapterError("the server went away; start it again")
+
+    outcome = went(planned(partial(Stopping, 60, fault), profile=PROFILES["quick"]))
+    assert not outcome.interrupted and "went away" in outcome.fault
+    assert outcome.result.verdict == "harness error"
+    assert [failure.clause for failure in outcome.result.failures] == ["TERM-03"], "it is kept"
+
+
+class Unreachable(MemoryAdapter):
+    async def open(self, queue: QueueSpec) -> None:
+        raise AdapterError("nobody answers")
+
+
+class Forgetful(MemoryAdapter):
+    async def snapshot(self) -> dict[int | str, Row]:
+        return {}
+
+
+@pytest.mark.parametrize(("make", "told"), [(Unreachable, "nobody answers"), (Forgetful, "the snapshot has 0")])
+def test_a_queue_that_cannot_be_driven_is_no_verdict_on_any_clause(make: type[Adapter], told: str) -> None:
+    outcome = went(planned(make))
+    assert told in outcome.fault
+    assert outcome.result.verdict == "harness error" and outcome.result.failures == ()
+    assert not [pair for pair in outcome.result.clauses if pair.verdict == "fail"]
+
+
+class Plain(MemoryAdapter):
+    """It declares that it can do nothing beyond the verbs."""
+
+    capabilities = Capabilities(verdict="self-check", hooks=False, probe=False, counts_statements=False)
+
+
+def test_what_an_adapter_declares_that_it_cannot_do_is_not_applicable_and_says_why() -> None:
+    pairs = pairs_of(went(planned(Plain)).result)
+    for clause, why in (
+        ("CLAIM-12", "no hooks"),
+        ("REC-08", "no hooks"),
+        ("CLAIM-09", "no probe"),
+        ("REC-06", "does not count statements"),
+        ("CLAIM-06", "no gate"),
+    ):
+        pair = pairs[clause, "backfill"]
+        assert pair.verdict == "not applicable" and why in pair.reason, pair
+
+
+@pytest.mark.parametrize("name", [None, "complete-expired"])
+def test_a_result_is_read_back_as_it_was_written(name: str | None, folder: Path) -> None:
+    clauses = ("FENCE-01", "TERM-03")
+    result = went(planned(SqliteAdapter if name is None else broken(name), *clauses, profile=PROFILES["quick"])).result
+    path = folder / "deep" / "result.json"
+    write(result, path)
+    assert read(path) == result
+    assert result.verdict == ("pass" if name is None else "fail")
+    assert (result.adapter, result.profile, result.seed) == (OWN, "quick", 1)
+    assert set(result.versions) == {"fencepost", "hypothesis", "sqlalchemy", "python"}
+
+
+def test_every_built_clause_has_a_pair_in_every_full_result() -> None:
+    result = went(planned(MemoryAdapter)).result
+    assert {pair.id for pair in result.clauses if pair.queue == "backfill"} == set(CLAUSES) >= set(BUILT)
