@@ -116,7 +116,7 @@ class Driver:
             outcome = await self._performs[worker_of(command)](native, world.now)
             if not self._same or type(outcome) is o.Enqueued:
                 outcome = self.translate(outcome)
-            view = await self.look()
+            view = self._view(await self._snapshot())
         run.done.append((command, outcome))
         self.steps += 1
         after = step(world, command, outcome, Context(world.now, False, view))
@@ -132,7 +132,9 @@ class Driver:
 
     async def look(self) -> o.View:
         """The rows, in enqueue order."""
-        rows = await self._snapshot()
+        return self._view(await self._snapshot())
+
+    def _view(self, rows: dict[c.JobId, o.Row]) -> o.View:
         ids = self._ids
         if len(rows) != len(ids):
             raise AdapterError(f"{self.adapter.name}: {len(ids)} jobs were enqueued, the snapshot has {len(rows)}")

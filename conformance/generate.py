@@ -33,13 +33,12 @@ def choose(world: World, number: int) -> c.Command:
             offers |= _FEW
     if world.claim:
         offers |= _CLAIMED
-    for record in jobs:
-        status = record.status
-        older = len(record.issued)
+    for _, status, _, _, expires, _, _, _, due, cancel, issued in jobs:
+        older = len(issued)
         if status == RUNNING:
-            if record.expires is not None and record.expires > now:
+            if expires is not None and expires > now:
                 offers |= _RUNNING | (_LIVE if offers & _VALID else _VALID)
-                if record.cancel is not None:
+                if cancel is not None:
                     offers |= _ASKED
                 if older > 1:
                     offers |= _OUTRUN
@@ -48,9 +47,9 @@ def choose(world: World, number: int) -> c.Command:
             older -= 1
         elif status == PENDING:
             offers |= _QUEUED if offers & _PENDING else _PENDING
-            if record.cancel is not None:
+            if cancel is not None:
                 offers |= _BLOCKED | (_SEVERAL if offers & _WAITING else _WAITING)
-            elif record.due is not None and record.due > now:
+            elif due is not None and due > now:
                 offers |= _BLOCKED | _FAR
             elif offers & _BLOCKED and not offers & _READY:
                 offers |= _BEHIND | _READY

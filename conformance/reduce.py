@@ -25,8 +25,9 @@ from .session import Session
 
 DEPTH = 7
 _SHORT = 5
-_SAME_CHECK = 150
+_SAME_CHECK = 200
 _SAME_CLAUSE = 60
+"""How many of the model's traces are tried: those that make the failed check, those that make another of its clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +91,21 @@ class _Reducer:
         return Reduced(self.best, self.violation, self.evaluations)
 
     def ask_model(self) -> bool:
-        """Try the model's shortest traces to the failed check, then shorter ones to any check of the clause."""
+        """Try the model's shortest traces to the failed check, then those before it to any check of the clause."""
         spec, wanted = self.session.spec, self.violation
-        found = self.try_all(witnesses(spec, wanted.clause, wanted.reason), self.best.length, _SAME_CHECK)
-        shorter = self.try_all(witnesses(spec, wanted.clause), self.best.length - 1, _SAME_CLAUSE)
-        return found or shorter
+        found = self.try_all(witnesses(spec, wanted.clause, wanted.reason), _SAME_CHECK)
+        # A fault seldom shows in two verbs: of the traces as long as the best, those that end in its own are asked.
+        earlier = (
+            trace
+            for trace in witnesses(spec, wanted.clause)
+            if trace.length < self.best.length or _last_verb(trace) == _last_verb(self.best)
+        )
+        return self.try_all(earlier, _SAME_CLAUSE) or found
 
-    def try_all(self, traces: Iterator[Trace], longest: int, most: int) -> bool:
-        for count, trace in enumerate(traces):
-            if trace.length > longest or count >= most:
+    def try_all(self, traces: Iterator[Trace], most: int) -> bool:
+        """Run traces, shortest first, up to the best one itself; whether one fails."""
+        for trace in itertools.islice(traces, most):
+            if trace.length > self.best.length or same_story(trace, self.best):
                 return False
             if self.fails(trace):
                 return True
@@ -195,6 +202,10 @@ def simpler_commands(command: c.Command) -> Iterator[c.Command]:
             yield from inner
         case c.RequestCancel(job=job, by_parent=True):
             yield c.RequestCancel(job)
+
+
+def _last_verb(trace: Trace) -> str:
+    return trace.steps[-1].command.verb
 
 
 def same_story(one: Trace, other: Trace) -> bool:

@@ -61,7 +61,7 @@ def judge(world: World, operations: Sequence[Operation], view: View) -> Checks |
         context = Context(operation.now, True)
         if type(operation.command) is c.Claim:
             whole = whole_claim(world, operation.command, operation.outcome, context)
-        elif isinstance(operation.command, SWEEPS):
+        elif type(operation.command) in SWEEPS:
             whole = whole_sweep(world, operation.command, operation.outcome, context)
         else:
             continue
@@ -221,7 +221,7 @@ class _Job:
                 return Violation("CLAIM-06", "claim: two winners", f"{wrong.field} is {wrong.found} after two claims")
             decided = last.decided(wrong.field)
             return blame(decided.part, decided.before, decided.after, wrong, row, ())
-        return row_fault(last.part, last.before, record, row, last.now)
+        return row_fault(last.part, last.before, record, row, last.now, ())
 
     def _unexplained(self) -> Violation:
         """The row changed, and no operation says so: the clause of the one that is the likeliest to have done it."""

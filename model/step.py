@@ -26,7 +26,7 @@ from .world import AS_EXPECTED, Check, Checks, Context, Record, Step, Violation,
 SETUP = "SETUP"
 """The clause name of a violation that is no clause's: the adapter did not do what the harness needs."""
 
-SWEEPS = (c.Recover, c.Tick, c.StartUp)
+SWEEPS: frozenset[type] = frozenset({c.Recover, c.Tick, c.StartUp})
 
 
 _BY_HANDLE: frozenset[type] = frozenset(c.HANDLE_COMMANDS)
@@ -35,20 +35,25 @@ _BY_HANDLE: frozenset[type] = frozenset(c.HANDLE_COMMANDS)
 def parts(command: c.Command, outcome: o.Outcome) -> tuple[Part, ...]:
     """A command as a bag of parts, one per job it touched, each of which takes effect on its own inside the call."""
     kind = type(outcome)
-    if kind is o.Conflict or kind is o.HookRaised or kind is o.Unknown:
+    if kind in _NO_EFFECT:
         return ()
     if type(command) in _BY_HANDLE:
         return (Part(command.handle.job, command, outcome),)  # type: ignore[attr-defined]
-    if type(command) is c.RequestCancel:
+    if kind is o.Claimed:
+        return tuple([Part(handle.job, command, handle) for handle in outcome.handles])  # type: ignore[attr-defined]
+    if kind is o.Recovered:
+        return tuple([Part(row.job, command, row) for row in outcome.rows])  # type: ignore[attr-defined]
+    if isinstance(command, c.RequestCancel):
         return (Part(command.job, command, outcome),)  # type: ignore[arg-type]
-    if isinstance(outcome, o.Claimed):
-        return tuple(Part(handle.job, command, handle) for handle in outcome.handles)  # type: ignore[arg-type]
-    if isinstance(outcome, o.Recovered):
-        return tuple(Part(row.job, command, row) for row in outcome.rows)  # type: ignore[arg-type]
-    if isinstance(outcome, o.Atomic) and isinstance(command, c.Atomically) and command.end == "commit":
+    if isinstance(command, c.Atomically) and isinstance(outcome, o.Atomic) and command.end == "commit":
         inner = zip(command.commands, outcome.outcomes, strict=True)
         return tuple(part for each, answer in inner for part in parts(each, answer))
     return ()
+
+
+_NO_EFFECT: frozenset[type] = frozenset({o.Conflict, o.HookRaised, o.Unknown})
+_PLAIN: frozenset[type] = frozenset({c.Probe, c.Configure, c.Classify})
+"""Commands that touch no job."""
 
 
 def step(world: World, command: c.Command, outcome: o.Outcome, context: Context) -> Step | Violation:
@@ -64,47 +69,41 @@ def step(world: World, command: c.Command, outcome: o.Outcome, context: Context)
         return _enqueue(world, command, outcome, context)  # type: ignore[arg-type]
     if kind is c.Atomically:
         return _atomically(world, command, outcome, context)  # type: ignore[arg-type]
-    fault = _wrong_kind(world, command, outcome, context)
-    if fault is not None:
-        return fault
+    if type(outcome) not in _KINDS[kind]:
+        fault = _wrong_kind(command, outcome, context)
+        if fault is not None:
+            return fault
     pieces = parts(command, outcome)
-    if not pieces:
-        plain = _judge_plain(world, command, outcome)
-        if isinstance(plain, Violation):
-            return plain
-        jobs, checks = world.jobs, plain
-    elif len(pieces) == 1:
-        judged = _one(world, pieces[0], context)
-        if isinstance(judged, Violation):
-            return judged
-        jobs, checks = judged
-    else:
-        folded = _fold(world, pieces, context)
-        if isinstance(folded, Violation):
-            return folded
-        jobs, checks = folded
+    judged = _one(world, pieces[0], context) if len(pieces) == 1 else _fold(world, pieces, context)
+    if type(judged) is Violation:
+        return judged
+    jobs, checks = judged  # type: ignore[misc]
+    whole: Checks | Violation = ()
     if kind is c.Claim:
         whole = whole_claim(world, command, outcome, context)  # type: ignore[arg-type]
     elif kind in SWEEPS:
         whole = whole_sweep(world, command, outcome, context)
-    else:
-        whole = ()
-    if isinstance(whole, Violation):
-        return whole
-    return _seen(world, jobs, checks + whole, command, outcome, pieces, context)
+    elif kind in _PLAIN:
+        whole = _judge_plain(world, command, outcome)
+    if whole:
+        if type(whole) is Violation:
+            return whole
+        checks += whole
+    return _seen(world, jobs, checks, command, outcome, pieces, context)
 
 
 def _one(world: World, part: Part, context: Context) -> tuple[tuple[Record, ...], Checks] | Violation:
-    if not 1 <= part.job <= len(world.jobs):
-        return Violation(SETUP, "unknown job", f"the outcome names job {part.job}, which was never enqueued")
+    jobs = world.jobs
     at = part.job - 1
-    judged = step_part(world.jobs[at], part, context.now)
-    if isinstance(judged, Violation):
+    if not 0 <= at < len(jobs):
+        return Violation(SETUP, "unknown job", f"the outcome names job {part.job}, which was never enqueued")
+    judged = step_part(jobs[at], part, context.now)
+    if type(judged) is Violation:
         return _refine(judged, world, part, context)
-    after, checks = judged
-    if after is world.jobs[at]:
-        return world.jobs, checks
-    return (*world.jobs[:at], after, *world.jobs[at + 1 :]), checks
+    after, checks = judged  # type: ignore[misc]
+    if after is jobs[at]:
+        return jobs, checks
+    return (*jobs[:at], after, *jobs[at + 1 :]), checks
 
 
 def _fold(world: World, pieces: tuple[Part, ...], context: Context) -> tuple[tuple[Record, ...], Checks] | Violation:
@@ -153,10 +152,10 @@ _KINDS: dict[type, tuple[type, ...]] = {
 """The kinds of outcome that each command can have, beside Conflict and Unknown."""
 
 
-def _wrong_kind(world: World, command: c.Command, outcome: o.Outcome, context: Context) -> Violation | None:
+def _wrong_kind(command: c.Command, outcome: o.Outcome, context: Context) -> Violation | None:
     """A conflict that nobody can have caused, or an outcome that this command cannot have."""
     kind = type(outcome)
-    if kind in _KINDS[type(command)] or kind is o.Unknown:
+    if kind is o.Unknown:
         return None
     if kind is o.Conflict:
         if context.overlapped:
@@ -309,10 +308,10 @@ def _seen(
         row = view[at]
         if part is not None and record is not before:
             wrong = mismatch(record, row)
+            others = () if len(touched) == 1 else tuple([jobs[other - 1] for other in touched if other != at + 1])
             if wrong is not None:
-                others = tuple(jobs[other - 1] for other in touched if other != at + 1)
                 return blame(part, before, record, wrong, row, others)
-            fault = row_fault(part, before, record, row, context.now)
+            fault = row_fault(part, before, record, row, context.now, others)
             if fault is not None:
                 return fault
             checks += checks_of_view(part.command, record)

@@ -129,8 +129,13 @@ def blame_rejected(part: Part, before: Record, now: int) -> Violation:
     return Violation("CANCEL-03", "cancel: terminal", "answered as too late, yet the row changed")
 
 
-def row_fault(part: Part, before: Record, after: Record, row: Row, now: int) -> Violation | None:
-    """What is wrong with the row of an accepted part beside the fields that every row of its status has."""
+def row_fault(
+    part: Part, before: Record, after: Record, row: Row, now: int, others: tuple[Record, ...]
+) -> Violation | None:
+    """What is wrong with the row of an accepted part beside the fields that every row of its status has.
+
+    `others` are the records of rows moved beside it.
+    """
     if type(part.command) is c.Claim:
         return _claim_fault(part.command, row, now)
     if after.status in (PENDING, RUNNING):
@@ -138,7 +143,10 @@ def row_fault(part: Part, before: Record, after: Record, row: Row, now: int) -> 
     reason = row_reason(part.command, after.status)
     swept = verb_of(part.command) == "sweep" and before.status == RUNNING
     if swept and after.spec.has_token and row.token != after.token:
-        return Violation("REC-01", reason, f"token expected {after.token}, found {row.token}")
+        why = f"token expected {after.token}, found {row.token}"
+        if any(record.token == row.token for record in others):
+            return Violation("REC-09", "sweep: generation per row", why)
+        return Violation("REC-01", reason, why)
     return _error_fault(part, after, row, reason)
 
 

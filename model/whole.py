@@ -48,14 +48,16 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         return Violation(_LIMIT.clause, _LIMIT.reason, f"{count} claimed, at most {command.limit} were to be scanned")
     if count > command.max_claims:
         return Violation(_MAX.clause, _MAX.reason, f"{count} claimed, at most {command.max_claims} were asked for")
-    if any(handle.worker != command.worker for handle in outcome.handles):
+    if [handle for handle in outcome.handles if handle.worker != command.worker]:
         return Violation("CLAIM-05", row_reason(command, RUNNING), "a handle names another worker than the claimer")
     checks: list[Check] = []
-    if command.hook is not None and count:
-        if command.hook.kind in ("raise", "cancel") or (command.hook.kind == "poison" and command.hook.job in claimed):
+    hook = command.hook
+    if hook is not None and count:
+        if hook.kind in ("raise", "cancel") or (hook.kind == "poison" and hook.job in claimed):
             return Violation(_ROLLED_BACK.clause, _ROLLED_BACK.reason, "the hook raised, yet the claim went through")
         checks.append(_HOOKED)
-    if sorted(outcome.hooked or ()) != (sorted(claimed) if command.hook is not None else []):
+    # Most claims carry no hook, and then there is nothing to sort.
+    if (hook is not None or outcome.hooked) and sorted(outcome.hooked or ()) != (sorted(claimed) if hook else []):
         why = f"the hook was given {outcome.hooked}, claimed were {claimed}"
         return Violation(_HOOKED.clause, _HOOKED.reason, why)
     if context.overlapped:
@@ -76,9 +78,9 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
                 checks.append(_LIMIT)
             checks.append(_RETURNED)
     checks += _passed_over(world, ready, bound, count, now)
-    if count:
-        heads = sum(1 for record in world.jobs[: ready[0] - 1] if record.status == PENDING)
-        if heads >= command.limit:
+    if count and ready[0] > command.limit:
+        heads = [record for record in world.jobs[: ready[0] - 1] if record.status == PENDING]
+        if len(heads) >= command.limit:
             checks.append(_HEAD)
     return tuple(checks)
 
@@ -96,14 +98,10 @@ def _passed_over(world: World, ready: list[int], bound: int, count: int, now: in
     """The jobs that the claim would have taken had just one predicate been missing (CLAIM-01, 02, 03)."""
     if count < min(bound, len(ready)):
         return []
+    # Whatever stands before the last job that the bound allows would have come into the claim.
+    reach = ready[bound - 1] - 1 if len(ready) >= bound else len(world.jobs)
     found: list[Check] = []
-    older = 0
-    for record in world.jobs:
-        if claimable(record, now):
-            older += 1
-            if older >= bound:
-                break
-            continue
+    for record in world.jobs[:reach]:
         fault = claim_fault(record, now)
         if fault is not None and fault not in found and _only_fault(record, now):
             found.append(fault)

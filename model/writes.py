@@ -191,7 +191,8 @@ def _renewed(record: Record, command: c.Renew, answer: o.Accepted, now: int) -> 
     if wrong is not None:
         return wrong
     lease = command.lease or record.spec.lease_seconds
-    return record._replace(expires=now + lease, lease=lease), ()
+    spec, status, owner, token, _, _, attempts, budget, due, cancel, issued = record
+    return Record(spec, status, owner, token, now + lease, lease, attempts, budget, due, cancel, issued), ()
 
 
 def _completed(record: Record, command: c.Complete, answer: o.Accepted, now: int) -> Judged:

@@ -135,7 +135,7 @@ def disagreements(world: World, command: c.Command, candidates: Iterator[o.Outco
     """The candidates of which `step` thinks otherwise than `outcomes`; `seen` collects what `step` thought."""
     now = world.now
     context = Context(now, False, None)
-    idle = isinstance(command, SWEEPS) and not due_for_sweep(world, command, now)
+    idle = type(command) in SWEEPS and not due_for_sweep(world, command, now)
     legal = list(outcomes(world, command, context))
     allowed = {plain(each, idle) for each in legal}
     if isinstance(command, c.Configure) and o.Accepted("configured") in allowed:
