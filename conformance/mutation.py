@@ -5,6 +5,7 @@ Knows mutants as values (`Planted`) that make a session's adapter wrong; which r
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median_low
@@ -74,7 +75,9 @@ def _race(mutant: Planted, seeds: int, on_seed: Callable[[str], None]) -> Mutant
     for seed in range(1, seeds + 1):
         with Session(mutant.make(), QUEUES[mutant.queue]) as session:
             adapter, spec = session.adapter, session.spec
+            started = time.perf_counter()
             found = session.run(search(adapter, spec, program, seed=seed, most=MOST_SCHEDULES))
+            seconds = time.perf_counter() - started
             schedules.append(found.schedules)
             if found.violation is None or found.trace is None:
                 kills.append(Kill(None))
@@ -85,6 +88,7 @@ def _race(mutant: Planted, seeds: int, on_seed: Callable[[str], None]) -> Mutant
                     Kill(
                         clause=clause,
                         evaluations=story.evaluations,
+                        seconds=seconds,
                         length=story.trace.length,
                         shortest=first is not None and story.trace.length == first.length,
                         canonical=first is not None and same_race(story.trace, first),
