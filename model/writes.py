@@ -153,7 +153,7 @@ def _because(at: Standing, record: Record, handle: c.Handle) -> str:
         OTHER.name: f"{who} was superseded, the job runs at w{record.owner}",
         OLDER.name: f"{who} was superseded by its own newer claim (token {record.token}, not {handle.token})",
         EXPIRED.name: f"{who}'s lease has expired",
-        EXPIRING.name: f"{who}'s lease has expired, in this very tick",
+        EXPIRING.name: f"{who}'s lease has expired",
     }[at.name]
 
 
