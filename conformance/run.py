@@ -16,6 +16,7 @@ from fencepost.adapters.contract import Adapter, AdapterError, Capabilities
 from fencepost.model.applicability import pairs
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.queues import ALL_QUEUES, QUEUES
+from fencepost.model.world import Violation
 from fencepost.reports.result import (
     Certificate,
     ClauseResult,
@@ -148,9 +149,11 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener) -> 
                 counts.teeth[clause, queue] = counts.teeth.get((clause, queue), 0) + teeth
 
 
-def _note_failure(plan: Plan, queue: str, session: Session, found: object, counts: _Counts, listener: Listener) -> None:
+def _note_failure(
+    plan: Plan, queue: str, session: Session, found: Run | Violation, counts: _Counts, listener: Listener
+) -> None:
     unreduced = len(found.done) if isinstance(found, Run) else 0
-    story = reduced(session, found)  # type: ignore[arg-type]
+    story = reduced(session, found)
     finding = Finding(queue, story.trace, story.violation, unreduced or story.length)
     failure = report(finding, plan.adapter, plan.seed)
     counts.failures.append(failure)

@@ -27,8 +27,8 @@ _EXHAUSTED = Check("REC-03", "sweep: expired, budget used up", True)
 _SWEPT_ONCE = Check("REC-07", "sweep: a job that nothing is left to do for", True)
 _VALID = Check("REC-02", "sweep: valid lease untouched", True)
 _LAST_TICK = Check("REC-02", "sweep: valid lease untouched in its last tick", True)
-_RECORDED = Check("LEASE-07", "sweep: expiry as recorded", True)
-_OWN_PREFIX = Check("REC-05", "start-up: own prefix recovered", True)
+RECORDED = Check("LEASE-07", "sweep: expiry as recorded", True)
+OWN_PREFIX = Check("REC-05", "start-up: own prefix recovered", True)
 _FOREIGN = Check("REC-05", "start-up: foreign prefix untouched", True)
 
 
@@ -149,9 +149,9 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
         return wrong
     checks: Checks = (check,)
     if record.status == RUNNING and not expired(record, now):
-        checks += (_OWN_PREFIX,)
+        checks += (OWN_PREFIX,)
     elif differs_by_own_lease(record, now):
-        checks += (_RECORDED,)
+        checks += (RECORDED,)
     token = record.token
     if record.status == RUNNING and type(token) is int:
         token += 1
@@ -186,7 +186,7 @@ def _swept_wrongly(record: Record, command: c.Command, now: int) -> Violation:
 def valid_lease(record: Record, command: c.Command, now: int) -> Check:
     """The check that a sweep makes by leaving this running job alone (REC-02, REC-05, LEASE-07)."""
     if differs_by_own_lease(record, now):
-        return _RECORDED
+        return RECORDED
     if type(command) is c.StartUp:
         return _FOREIGN
     return _LAST_TICK if record.expires == now + 1 else _VALID

@@ -10,6 +10,8 @@ from typing import TypeAlias
 from . import commands as c
 from . import outcomes as o
 from .moves import (
+    OWN_PREFIX,
+    RECORDED,
     claim_fault,
     differs_by_own_lease,
     recover_target,
@@ -139,8 +141,6 @@ _GIVEN = Check("REC-08", "sweep: hook given the changed jobs", True)
 _SWEEP_ROLLED_BACK = Check("REC-08", "sweep: hook raised, rolled back", True)
 _PAST = Check("REC-12", "sweep: past a failed batch", True)
 _LOOP = Check("REC-04", "tick: recovers", True)
-_RECORDED = Check("LEASE-07", "sweep: expiry as recorded", True)
-_OWN = Check("REC-05", "start-up: own prefix recovered", True)
 _PER_ROW = Check("REC-09", "sweep: generation per row", True)
 
 
@@ -220,9 +220,9 @@ def _left(world: World, command: c.Command, job: int, now: int) -> Violation:
     if type(command) is c.Tick:
         check = _LOOP
     elif record.status == RUNNING and not expired(record, now):
-        check = _OWN
+        check = OWN_PREFIX
     elif differs_by_own_lease(record, now):
-        check = _RECORDED
+        check = RECORDED
     else:
         check = recover_target(record)[1]
     return Violation(check.clause, check.reason, f"job {job} was left {record.status}")
