@@ -10,7 +10,7 @@ from fencepost.model.queues import QUEUES
 from fencepost.reports.result import Certificate
 
 from .findings import Finding
-from .interleave.engine import certify, search
+from .interleave.engine import certify
 from .interleave.programs import Program, programs_of
 from .interleave.reduce_race import reduce_race
 from .session import Session
@@ -30,13 +30,11 @@ def race_all(
     adapter: Adapter,
     queue: str,
     *,
-    random_schedules: int,
-    seed: int,
     clauses: frozenset[str] | None = None,
     known: frozenset[str] = frozenset(),
     on_schedule: Callable[[], None] = lambda: None,
 ) -> Iterator[Raced]:
-    """Certify every program of the queue that is about one of `clauses` (None: all), then search it at random.
+    """Certify every program of the queue that is about one of `clauses` (None: all).
 
     Each clause is reported once; `known` are those reported before. An adapter without a gate has no races.
     """
@@ -50,7 +48,7 @@ def race_all(
     ]
     with Session(adapter, QUEUES[queue]) as session:
         for program in wanted:
-            raced = _race(session, program, random_schedules, seed, on_schedule)
+            raced = _race(session, program, on_schedule)
             if raced.finding is not None and raced.finding.violation.clause in reported:
                 raced = Raced(program, raced.certificates, raced.schedules)
             elif raced.finding is not None:
@@ -58,17 +56,10 @@ def race_all(
             yield raced
 
 
-def _race(
-    session: Session, program: Program, random_schedules: int, seed: int, on_schedule: Callable[[], None]
-) -> Raced:
+def _race(session: Session, program: Program, on_schedule: Callable[[], None]) -> Raced:
     adapter, spec = session.adapter, session.spec
     found = session.run(certify(adapter, spec, program, on_schedule=lambda _: on_schedule()))
     schedules = found.schedules
-    if found.violation is None and random_schedules and not found.exhaustive:
-        walked = session.run(search(adapter, spec, program, seed=seed, most=random_schedules))
-        schedules += walked.schedules
-        if walked.violation is not None:
-            found = walked
     if found.trace is None or found.violation is None:
         return Raced(program, found.certificates, schedules)
     unreduced = found.trace.length

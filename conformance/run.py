@@ -167,8 +167,6 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener) ->
     for raced in race_all(
         plan.make(),
         queue,
-        random_schedules=plan.profile.random_schedules,
-        seed=plan.seed,
         clauses=plan.clauses,
         known=known,
         on_schedule=lambda: listener.advance(name),

@@ -8,6 +8,7 @@ from typing import Any
 
 from fencepost.adapters.contract import Adapter
 from fencepost.model.queues import QUEUES
+from fencepost.model.world import Violation
 
 from .driver import Run
 from .examine import Examination
@@ -33,7 +34,7 @@ class Soaked:
 
 
 def soak_seed(adapter: str, make: Callable[[], Adapter], profile: Profile, seed: int) -> Soaked:
-    """Run every engine on every queue under one seed."""
+    """Run every engine on every queue under one seed, as a run of this profile does."""
     examples = steps = schedules = 0
     alarms: list[str] = []
     for queue, spec in QUEUES.items():
@@ -42,15 +43,18 @@ def soak_seed(adapter: str, make: Callable[[], Adapter], profile: Profile, seed:
             for found in examination.violations():
                 violation = found.violation if isinstance(found, Run) else found
                 assert violation is not None
-                alarms.append(f"{queue}: {violation.clause}: {violation.reason}: {violation.why}")
+                alarms.append(_told(queue, violation))
             examples += examination.examples
             steps += session.driver.steps
-        for raced in race_all(make(), queue, random_schedules=profile.random_schedules, seed=seed):
+        for raced in race_all(make(), queue):
             schedules += raced.schedules
             if raced.finding is not None:
-                violation = raced.finding.violation
-                alarms.append(f"{queue}: {violation.clause}: {violation.reason}: {violation.why}")
+                alarms.append(_told(queue, raced.finding.violation))
     return Soaked(adapter, seed, examples, steps, schedules, tuple(alarms))
+
+
+def _told(queue: str, violation: Violation) -> str:
+    return f"{queue}: {violation.clause}: {violation.reason}: {violation.why}"
 
 
 @dataclass(frozen=True, slots=True)

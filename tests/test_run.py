@@ -26,7 +26,7 @@ from fencepost.model.queues import ALL_QUEUES, QUEUES, QueueSpec
 from fencepost.reports.result import NOT_BUILT, ClauseResult, FailureResult, Result, exit_code, read, write
 from fencepost.scenarios import load
 
-TINY = Profile("tiny", examples=40, longest=30, minimum=1, random_schedules=0)
+TINY = Profile("tiny", examples=40, longest=30, minimum=1)
 BOTH = tuple(QUEUES)
 OWN = "team.queue:Adapter"
 

@@ -17,7 +17,7 @@ from fencepost.conformance.profiles import Profile
 from fencepost.conformance.soak import Repeated, Soaked, document, repeat_races, soak_seed
 from fencepost.reports.document import read_document, sealed, write_document
 
-TINY = Profile("tiny", examples=30, longest=30, minimum=1, random_schedules=0)
+TINY = Profile("tiny", examples=30, longest=30, minimum=1)
 RACES = [mutant for mutant in MUTANTS if mutant.race and "sqlite" in mutant.adapters]
 
 
