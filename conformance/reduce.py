@@ -93,21 +93,24 @@ class _Reducer:
     def ask_model(self) -> bool:
         """Try the model's shortest traces to the failed check, then those before it to any check of the clause."""
         spec, wanted = self.session.spec, self.violation
-        found = self.try_all(witnesses(spec, wanted.clause, wanted.reason), _SAME_CHECK)
+        found = self.try_all(self.no_longer(witnesses(spec, wanted.clause, wanted.reason)), _SAME_CHECK)
         # A fault seldom shows in two verbs: of the traces as long as the best, those that end in its own are asked.
+        verb, length = _last_verb(self.best), self.best.length
         earlier = (
             trace
-            for trace in witnesses(spec, wanted.clause)
-            if trace.length < self.best.length or _last_verb(trace) == _last_verb(self.best)
+            for trace in self.no_longer(witnesses(spec, wanted.clause))
+            if trace.length < length or _last_verb(trace) == verb
         )
         return self.try_all(earlier, _SAME_CLAUSE) or found
 
+    def no_longer(self, traces: Iterator[Trace]) -> Iterator[Trace]:
+        """The traces that are not longer than the best; they come shortest first."""
+        return itertools.takewhile(lambda trace: trace.length <= self.best.length, traces)
+
     def try_all(self, traces: Iterator[Trace], most: int) -> bool:
-        """Run traces, shortest first, up to the best one itself; whether one fails."""
+        """Run up to `most` traces, shortest first, up to the best one itself; whether the best is now one of them."""
         for trace in itertools.islice(traces, most):
-            if trace.length > self.best.length or same_story(trace, self.best):
-                return False
-            if self.fails(trace):
+            if same_story(trace, self.best) or self.fails(trace):
                 return True
         return False
 
