@@ -7,13 +7,13 @@ verb means.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from fencepost.adapters.contract import Actor, Adapter, Capabilities, HookRun
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.queues import QueueSpec
-from sqlalchemy import MetaData, null, select
+from sqlalchemy import MetaData, event, null, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -136,12 +136,18 @@ class ReferenceActor(Actor):
         self.name = f"w{worker}"
         self.connection: AsyncConnection | None = None
         self._adapter = adapter
+        self._changing = 0
+        """Data-changing statements that the driver was handed so far."""
 
     async def connect(self) -> AsyncConnection:
         """This actor's connection; who schedules statements opens it before they count."""
         if self.connection is None:
             self.connection = await self._adapter.database.connect(self.name)
+            event.listen(self.connection.sync_connection, "before_cursor_execute", self._count)
         return self.connection
+
+    def _count(self, connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        self._changing += statement.lstrip().startswith(_CHANGING)
 
     async def close(self) -> None:
         """Drop the connection; what it had not committed is rolled back."""
@@ -182,17 +188,17 @@ class ReferenceActor(Actor):
 
     async def recover(self, command: c.Recover, now: int) -> o.Outcome:
         hook = _hook(command.hook)
-        return await self._run(lambda on, _, at: sweep(self._runtime, on, at, command.batch, hook), command, now)
+        return await self._swept(lambda on, _, at: sweep(self._runtime, on, at, command.batch, hook), command, now)
 
     async def tick(self, command: c.Tick, now: int) -> o.Outcome:
         if not self._runtime.rules.tick_sweeps:
             return NOTHING_SWEPT
-        return await self._run(lambda on, _, at: sweep(self._runtime, on, at), command, now)
+        return await self._swept(lambda on, _, at: sweep(self._runtime, on, at), command, now)
 
     async def start_up(self, command: c.StartUp, now: int) -> o.Outcome:
         if not self._runtime.rules.start_up_sweeps:
             return NOTHING_SWEPT
-        return await self._run(lambda on, _, at: sweep(self._runtime, on, at, host=command.host), command, now)
+        return await self._swept(lambda on, _, at: sweep(self._runtime, on, at, host=command.host), command, now)
 
     async def configure(self, command: c.Configure, now: int) -> o.Outcome:
         return self._runtime.configure(command)
@@ -211,6 +217,15 @@ class ReferenceActor(Actor):
     def _runtime(self) -> Runtime:
         return self._adapter.runtime
 
+    async def _swept(self, walk: Verb[C], command: C, now: int) -> o.Outcome:
+        """A sweep, with the data-changing statements counted that it sent (REC-06): by the driver, not by itself."""
+        before = self._changing
+        outcome = await self._run(walk, command, now)
+        if isinstance(outcome, o.Recovered):
+            dml = self._changing - before
+            outcome = o.Recovered(outcome.rows, outcome.count, outcome.hooked, outcome.failed, dml)
+        return outcome
+
     async def _run(self, verb: Verb[C], command: C, now: int) -> o.Outcome:
         """Serve one verb; whatever is raised is rolled back, and a write conflict is an outcome (RETRY-01)."""
         connection = await self.connect()
@@ -226,6 +241,7 @@ class ReferenceActor(Actor):
             raise
 
 
+_CHANGING = ("INSERT", "UPDATE", "DELETE")
 NOTHING_SWEPT = o.Recovered(dml=0)
 
 

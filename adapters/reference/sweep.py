@@ -33,11 +33,10 @@ class Summary:
     count: int = 0
     hooked: tuple[c.JobId, ...] | None = None
     failed: bool = False
-    dml: int = 0
 
     def outcome(self) -> o.Recovered:
         """The answer to who asked for the sweep."""
-        return o.Recovered(tuple(self.rows), self.count, self.hooked, self.failed, self.dml)
+        return o.Recovered(tuple(self.rows), self.count, self.hooked, self.failed)
 
 
 async def sweep(
@@ -67,7 +66,6 @@ async def sweep(
         "prefix": None if host is None else c.prefix(host), **BEGINNING,
     }  # fmt: skip
     if not rules.sweep_probes:
-        summary.dml += 1
         await first(connection, statements.call_off, values | {"job": 0})
     while True:
         try:
@@ -107,7 +105,6 @@ async def _batch(
     for row in found:
         source = row if rules.sweep_values == "row" else next(one for one in found if one.status == row.status)
         moved = await _move(runtime, connection, values, row, source)
-        summary.dml += 1
         if moved is not None:  # a renewal or a completion may have been faster (REC-02, REC-07)
             changed.append(o.RecoveredRow(row.id, moved.status, moved.due if moved.status == PENDING else None))
     raised = None
