@@ -12,7 +12,7 @@ conformance: $(STAMP)
 	$(BIN)/pytest conformance --adapter=$(ADAPTER) $(ARGS)
 
 test: $(STAMP)
-	$(BIN)/pytest tests scenarios $(ARGS)
+	$(BIN)/pytest tests scenarios -n auto --dist worksteal $(ARGS)
 
 check: dev
 	$(BIN)/ruff check .

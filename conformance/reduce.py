@@ -109,10 +109,7 @@ class _Reducer:
 
     def try_all(self, traces: Iterator[Trace], most: int) -> bool:
         """Run up to `most` traces, shortest first, up to the best one itself; whether the best is now one of them."""
-        for trace in itertools.islice(traces, most):
-            if same_story(trace, self.best) or self.fails(trace):
-                return True
-        return False
+        return any(same_story(trace, self.best) or self.fails(trace) for trace in itertools.islice(traces, most))
 
     def fails(self, trace: Trace) -> bool:
         """Run a trace; if it breaks the clause, what it did becomes the best."""

@@ -94,7 +94,7 @@ def step(world: World, command: c.Command, outcome: o.Outcome, context: Context)
 
 def _one(world: World, part: Part, context: Context) -> tuple[tuple[Record, ...], Checks] | Violation:
     jobs = world.jobs
-    at = part.job - 1
+    at = part.job - 1 if type(part.job) is int else -1
     if not 0 <= at < len(jobs):
         return Violation(SETUP, "unknown job", f"the outcome names job {part.job}, which was never enqueued")
     judged = step_part(jobs[at], part, context.now)

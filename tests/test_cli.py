@@ -265,6 +265,8 @@ def test_ctrl_c_in_a_terminal_ends_the_run_and_keeps_its_result(tmp_path: Path) 
         [*program, *arguments],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(HERE)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # A shell that started the tests in the background had them ignore the signal, and its heirs with them.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert started.stdout is not None
     while started.stdout.readline() not in ("at work\n", ""):
