@@ -30,6 +30,7 @@ from fencepost.reports.result import (
 from .driver import Run
 from .examine import Examination, reduced
 from .findings import FOLDER, Finding, report
+from .interrupt import heard
 from .profiles import Profile
 from .races import race_all
 from .session import Session
@@ -85,10 +86,11 @@ def run(plan: Plan, listener: Listener) -> Outcome:
     counts = _Counts()
     interrupted, fault = False, ""
     try:
-        for queue in plan.queues if _asks_sequential(plan) else ():
-            _sequential(plan, queue, counts, listener)
-        for queue in plan.queues:
-            _interleaved(plan, queue, counts, listener)
+        with heard() as check:
+            for queue in plan.queues if _asks_sequential(plan) else ():
+                _sequential(plan, queue, counts, listener, check)
+            for queue in plan.queues:
+                _interleaved(plan, queue, counts, listener, check)
     except KeyboardInterrupt:
         interrupted = True
     except AdapterError as error:
@@ -132,11 +134,16 @@ def versions() -> dict[str, str]:
     return {**known, "python": platform.python_version()}
 
 
-def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener) -> None:
+def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, check: Callable[[], None]) -> None:
     name = f"{queue}: scripts"
     listener.task(name, plan.profile.examples)
+
+    def on_example() -> None:
+        check()
+        listener.advance(name)
+
     with Session(plan.make(), QUEUES[queue]) as session:
-        examination = Examination(session, plan.profile, plan.seed, FOLDER / "examples", lambda: listener.advance(name))
+        examination = Examination(session, plan.profile, plan.seed, FOLDER / "examples", on_example)
         try:
             for found in examination.violations(plan.clauses):
                 _note_failure(plan, queue, session, found, counts, listener)
@@ -160,16 +167,21 @@ def _note_failure(
     listener.failed(failure)
 
 
-def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener) -> None:
+def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener, check: Callable[[], None]) -> None:
     name = f"{queue}: schedules"
     listener.task(name, None)
+
+    def on_schedule() -> None:
+        check()
+        listener.advance(name)
+
     known = frozenset(failure.clause for failure in counts.failures if failure.queue == queue)
     for raced in race_all(
         plan.make(),
         queue,
         clauses=plan.clauses,
         known=known,
-        on_schedule=lambda: listener.advance(name),
+        on_schedule=on_schedule,
     ):
         counts.schedules_played += raced.schedules
         for certificate in raced.certificates:

@@ -1,0 +1,65 @@
+"""Ctrl-C is heard once, also where Python drops the exception that it raises."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+from fencepost.conformance.interrupt import heard
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_terminal() -> Iterator[None]:
+    """Python's own handler, whatever the shell that started the tests left in its place."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+class Finalised:
+    """An object whose finaliser is interrupted."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_ctrl_c_that_python_drops_is_raised_by_the_next_check() -> None:
+    with heard() as check:
+        Finalised()
+        with pytest.raises(KeyboardInterrupt):
+            check()
+        check()
+
+
+def test_a_ctrl_c_that_python_raises_is_not_raised_twice_once_it_was_checked() -> None:
+    with pytest.raises(KeyboardInterrupt), heard():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_outside_of_the_main_thread_nothing_is_touched() -> None:
+    seen = []
+
+    def work() -> None:
+        with heard() as check:
+            check()
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
+
+
+def test_somebody_elses_handler_stays() -> None:
+    def mine(number: int, frame: object) -> None: ...
+
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        with heard():
+            assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, before)
