@@ -142,7 +142,7 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
     """One row that a sweep moved (REC-01, 02, 03, 05, 07, CANCEL-05, CLAIM-02, LEASE-07)."""
     assert isinstance(answer, o.RecoveredRow)
     if not sweepable(record, now) and not _own_leftover(record, command):
-        return _swept_wrongly(record, command, now)
+        return swept_wrongly(record, command, now)
     status, check = recover_target(record)
     wrong = spelling(record, command, status, answer.status, check, "the sweep must leave the job")
     if wrong is not None:
@@ -175,7 +175,8 @@ def differs_by_own_lease(record: Record, now: int) -> bool:
     return (by_own <= now) != (record.expires <= now)
 
 
-def _swept_wrongly(record: Record, command: c.Command, now: int) -> Violation:
+def swept_wrongly(record: Record, command: c.Command, now: int) -> Violation:
+    """The clause that a sweep breaks by moving this job at `now`."""
     if record.status != RUNNING:
         why = f"the job was {record.status}; a sweep moves each job at most once and overwrites nothing newer"
         return Violation(_SWEPT_ONCE.clause, _SWEPT_ONCE.reason, why)

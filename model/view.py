@@ -100,7 +100,8 @@ def blame(
         if clause == "CANCEL-03" and isinstance(part.command, c.RequestCancel):
             reason = asked_before(part.command.by_parent)
     elif kind in (c.Recover, c.Tick, c.StartUp):
-        if wrong.field in ("token", "due") and any(_same(wrong, record) for record in others):
+        kept = wrong.field == "token" and wrong.found == before.token
+        if wrong.field in ("token", "due") and not kept and any(_same(wrong, record) for record in others):
             clause, reason = "REC-09", "sweep: generation per row"
         elif wrong.field == "finished" and after.status not in (PENDING, RUNNING):
             clause = "TERM-03"
@@ -144,7 +145,7 @@ def row_fault(
     swept = verb_of(part.command) == "sweep" and before.status == RUNNING
     if swept and after.spec.has_token and row.token != after.token:
         why = f"token expected {after.token}, found {row.token}"
-        if any(record.token == row.token for record in others):
+        if row.token != before.token and any(record.token == row.token for record in others):
             return Violation("REC-09", "sweep: generation per row", why)
         return Violation("REC-01", reason, why)
     return _error_fault(part, after, row, reason)

@@ -15,6 +15,7 @@ from .moves import (
     claim_fault,
     differs_by_own_lease,
     recover_target,
+    swept_wrongly,
     valid_lease,
 )
 from .part import row_reason
@@ -164,6 +165,9 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
             return Violation("REC-08", "sweep: hook raised by itself", "the hook did not raise")
         if context.overlapped:
             return ()
+        for job in outcome.hooked:
+            if type(job) is int and 0 < job <= len(world.jobs) and job not in must:
+                return swept_wrongly(world.jobs[job - 1], command, now)
         if not must:
             why = "nothing was there to be swept, so the hook had no business to run"
             return Violation("REC-08", "sweep: hook raised by itself", why)

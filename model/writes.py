@@ -79,9 +79,10 @@ def fail_target(record: Record, fail: c.Fail) -> tuple[str, Check]:
         return CANCELLED, Check("ERR-02", "fail: CANCEL family ends cancelled", True)
     if family == "LEASE" or (family == "INFRA" and fail.code in record.spec.retryable_codes):
         if record.attempts < record.max_attempts:
-            return PENDING, Check("ATT-02", "fail: retried", True)
-        return FAILED, Check("ATT-02", "fail: budget used up", True)
-    return FAILED, Check("ERR-02", f"fail: {family} not retried", True)
+            return PENDING, Check("ATT-02", f"fail: {family} retried", True)
+        return FAILED, Check("ATT-02", f"fail: {family}, budget of {record.max_attempts} used up", True)
+    # Without budget a retry would come to the same, so only a job that has some left can tell.
+    return FAILED, Check("ERR-02", f"fail: {family} not retried", record.attempts < record.max_attempts)
 
 
 def _teeth(record: Record, command: c.HandleCommand, handle: c.Handle, now: int, at: Standing) -> bool:

@@ -290,6 +290,32 @@ def test_a_hook_that_was_given_a_job_nobody_may_claim_tells_on_the_claim() -> No
     assert judge(asked, claim, o.HookRaised((1,))) == "CLAIM-02"
 
 
+def test_a_hook_that_was_given_a_job_nobody_may_sweep_tells_on_the_sweep() -> None:
+    sweep = c.Recover(hook=c.Hook("raise"))
+    assert judge(record(), sweep, o.HookRaised((1,))) == "REC-02"
+    assert judge(record(status="succeeded", owner=0, expires=None, lease=0), sweep, o.HookRaised((1,))) == "REC-07"
+
+
+def test_a_sweep_that_keeps_a_token_is_told_from_one_that_copies_it() -> None:
+    """Kept is REC-01; another row's is REC-09."""
+    jobs = (record(expires=NOW), record(expires=NOW, token=1, issued=((1, 1),)))
+    world = World(MUTATION, NOW, jobs, tuple(row_of(job) for job in jobs))
+    due = NOW + 50
+    swept = o.Recovered((o.RecoveredRow(1, "pending", due), o.RecoveredRow(2, "pending", due)), 2)
+
+    def clause(first: int, second: int) -> str:
+        after = [
+            row_of(job._replace(status="pending", owner=0, expires=None, lease=0, due=due), token=token)
+            for job, token in zip(jobs, (first, second), strict=True)
+        ]
+        judged = step(world, c.Recover(), swept, Context(NOW, False, tuple(after)))
+        return judged.clause if isinstance(judged, Violation) else "right"
+
+    assert clause(3, 2) == "right"
+    assert clause(3, 3) == "REC-09"
+    assert clause(2, 2) == "REC-01"
+
+
 def test_success_reported_after_a_cancel_with_the_row_unchanged_is_a_silent_refusal() -> None:
     assert judge(record(cancel=50), WRITES["complete"], o.Accepted("succeeded")) == "FENCE-06"
 

@@ -49,7 +49,7 @@ def own_kind(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
                     told = zip(jobs, statuses, strict=True)
                     rows = tuple(o.RecoveredRow(n, status, due if status == "pending" else None) for n, status in told)
                     yield o.Recovered(rows, len(rows), hooked)
-            yield from (o.HookRaised(), o.HookRaised((1,)))
+            yield o.HookRaised()
         case c.Checkpoint():
             yield from (o.REJECTED, o.Checkpointed(True), o.Checkpointed(False))
         case c.HandleCommand() | c.Configure():
