@@ -113,7 +113,7 @@ CLAIM_MUTANTS: tuple[Mutant, ...] = (
         "CLAIM-09",
         "A claim that found nothing leaves its transaction open.",
         but("claim_ends_idle", False),
-        also=("CLAIM-08", "CLAIM-14", "REC-06"),
+        also=("CLAIM-08", "CLAIM-14", "REC-04", "REC-06"),
     ),
     Mutant(
         "claim-hook-after-commit",
