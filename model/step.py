@@ -308,7 +308,7 @@ def _seen(
         row = view[at]
         if part is not None and record is not before:
             wrong = mismatch(record, row)
-            others = () if len(touched) == 1 else tuple([jobs[other - 1] for other in touched if other != at + 1])
+            others = () if len(touched) == 1 else tuple([jobs[other - 1] for other in touched if other <= at])
             if wrong is not None:
                 return blame(part, before, record, wrong, row, others)
             fault = row_fault(part, before, record, row, context.now, others)

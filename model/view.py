@@ -82,7 +82,10 @@ _BY_VERB: dict[type, dict[str, str]] = {
 def blame(
     part: Part, before: Record, after: Record, wrong: Mismatch, row: Row, others: tuple[Record, ...]
 ) -> Violation:
-    """The clause that a wrong row breaks after an accepted part. `others` are the records of rows moved beside it."""
+    """The clause that a wrong row breaks after an accepted part.
+
+    `others` are the records of rows moved before it, whose rows are right.
+    """
     kind = type(part.command)
     clause = _BY_VERB[kind].get(wrong.field, _BY_VERB[kind][""])
     reason = row_reason(part.command, after.status)
@@ -100,8 +103,7 @@ def blame(
         if clause == "CANCEL-03" and isinstance(part.command, c.RequestCancel):
             reason = asked_before(part.command.by_parent)
     elif kind in (c.Recover, c.Tick, c.StartUp):
-        kept = wrong.field == "token" and wrong.found == before.token
-        if wrong.field in ("token", "due") and not kept and any(_same(wrong, record) for record in others):
+        if wrong.field in ("token", "due") and any(_same(wrong, record) for record in others):
             clause, reason = "REC-09", "sweep: generation per row"
         elif wrong.field == "finished" and after.status not in (PENDING, RUNNING):
             clause = "TERM-03"
@@ -135,7 +137,7 @@ def row_fault(
 ) -> Violation | None:
     """What is wrong with the row of an accepted part beside the fields that every row of its status has.
 
-    `others` are the records of rows moved beside it.
+    `others` are the records of rows moved before it, whose rows are right.
     """
     if type(part.command) is c.Claim:
         return _claim_fault(part.command, row, now)
@@ -145,7 +147,7 @@ def row_fault(
     swept = verb_of(part.command) == "sweep" and before.status == RUNNING
     if swept and after.spec.has_token and row.token != after.token:
         why = f"token expected {after.token}, found {row.token}"
-        if row.token != before.token and any(record.token == row.token for record in others):
+        if any(record.token == row.token for record in others):
             return Violation("REC-09", "sweep: generation per row", why)
         return Violation("REC-01", reason, why)
     return _error_fault(part, after, row, reason)
