@@ -30,10 +30,6 @@ class HookFailed(Exception):
     """What a hook of kind `raise` or `poison` raises."""
 
 
-class Conflicted(Exception):
-    """A statement lost a write conflict; `perform` answers `Conflict` for it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What an adapter declares about its queue; a clause that needs more is `not applicable`, and is reported so."""

@@ -18,7 +18,6 @@ lease_from_now = assign("lease_expires_at", "CLAIM-05", lambda c, a: a.now)
 count_two = assign("attempt_count", "ATT-01", lambda c, a: c.attempt_count + 2)
 
 # Leases.
-valid_by_own_lease = Pred("valid_by_own_lease", "LEASE-07", "heartbeat_at", lambda c, a: c.heartbeat_at > a.lease_ago)
 expired_by_own_lease = Pred(
     "expired_by_own_lease", "LEASE-07", "heartbeat_at", lambda c, a: c.heartbeat_at <= a.lease_ago
 )
