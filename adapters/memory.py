@@ -7,7 +7,6 @@ It must never know the judge: it shares with it the queue rows and the error fam
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from functools import cache
 from typing import Any, ClassVar, TypeAlias
 
 from fencepost.model import commands as c
@@ -29,12 +28,6 @@ RECORDED = o.CancelAnswer("recorded")
 TOO_LATE = o.CancelAnswer("terminal")
 CHECKPOINTED = (o.Checkpointed(False), o.Checkpointed(True))
 IDLE = o.Probed(0, 0)
-
-
-@cache
-def family_of(code: str) -> str | None:
-    """The code's family; remembered by the code alone, since `classify` hashes its whole table per call."""
-    return classify(code)
 
 
 class MemoryActor(Actor):
@@ -127,7 +120,7 @@ class MemoryActor(Actor):
         """Retry, fail or cancel by the code's family (ERR-02, ERR-03, CANCEL-06, ATT-02)."""
         store = self._store
         code = command.code
-        family = family_of(code)
+        family = classify(code)
         if family is None or WHAT.get(family) != command.what:
             return o.REJECTED
         job = store.held(command.handle, now)
@@ -224,7 +217,7 @@ class MemoryActor(Actor):
 
     async def classify(self, command: c.Classify, now: int) -> o.Outcome:
         """Name the code's family (ERR-01)."""
-        return o.Classified(family_of(command.code))
+        return o.Classified(classify(command.code))
 
     async def crash(self, command: c.Crash, now: int) -> o.Outcome:
         """A worker here has no connection to lose; what it held stays held."""

@@ -20,7 +20,6 @@ from fencepost.model.queues import BACKFILL, QueueSpec
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from .driver import Run
 from .generate import scripts
 from .sequential import hunt
 from .session import Session
@@ -97,13 +96,9 @@ def _driver_and_machine(adapter: Adapter) -> tuple[float, float]:
 
 
 async def _replayed(session: Session, commands: list[c.Command]) -> None:
-
-    world = await session.driver.reset()
-    run = Run(session.spec)
-    for command in commands:
-        after = await session.driver.judged(run, world, command)
-        assert after is not None, run.violation
-        world = after
+    run = await session.driver.start()
+    await session.driver.go(run, commands)
+    assert run.violation is None, run.violation
 
 
 def _hypothesis_and_floor(adapter: Adapter) -> tuple[float, float]:

@@ -6,7 +6,8 @@ by their contract alone, and has no opinion about what is legal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fencepost.adapters.contract import Adapter, AdapterError
@@ -16,6 +17,7 @@ from fencepost.model.paths import Binding, Dangling, Naming
 from fencepost.model.queues import QueueSpec
 from fencepost.model.step import SETUP, step
 from fencepost.model.trace import Trace, TraceStep
+from fencepost.model.values import new
 from fencepost.model.world import Check, Context, Step, Violation, World
 
 Chooser = Callable[[World, int], c.Command]
@@ -26,14 +28,15 @@ Chooser = Callable[[World, int], c.Command]
 class Run:
     """One trace as it went: what was asked and answered, what was tested, and the violation that ended it, if any.
 
-    `done` are the bound commands with their outcomes in the model's terms; `labels` the trace's own labels for them.
+    `world` is what the queue has come to; `done` are the bound commands with their outcomes in the model's terms;
+    `labels` the trace's own labels for them.
     """
 
     spec: QueueSpec
+    world: World
     done: list[tuple[c.Command, o.Outcome]] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
     violation: Violation | None = None
-    world: World | None = None
 
     def trace(self) -> Trace:
         """What was done, as a symbolic trace with the observed outcomes. Labels count 1, 2, 3 …"""
@@ -54,81 +57,83 @@ class Driver:
     def __init__(self, adapter: Adapter, spec: QueueSpec) -> None:
         self.adapter = adapter
         self.spec = spec
-        self.tally: dict[Check, int] = {}
-        """How often each check was made, since the driver was made."""
         self.steps = 0
+        self._tally: Counter[Check] = Counter()
+        self._made: list[Check] = []
         self._performs = [adapter.actor(worker).perform for worker in range(9)]
         self._snapshot = adapter.snapshot
         self._ids: list[c.JobId] = []
         self._ordinals: dict[c.JobId, int] = {}
         self._same = True
 
+    @property
+    def tally(self) -> Counter[Check]:
+        """How often each check was made, since the driver was made."""
+        # Counting check by check in the hot path would cost more than noting them and counting once per example.
+        self._tally.update(self._made)
+        self._made.clear()
+        return self._tally
+
     async def reset(self) -> World:
         """Empty the queue; returns the empty world."""
+        self._tally.update(self._made)
+        self._made.clear()
         await self.adapter.reset()
         self._ids.clear()
         self._ordinals.clear()
         self._same = True
         return World(self.spec, 0, (), ())
 
+    async def start(self) -> Run:
+        """Empty the queue; returns a run in which nothing has been done yet."""
+        return Run(self.spec, await self.reset())
+
     async def play(self, trace: Trace) -> Run:
         """Run a symbolic trace until its end or its first violation; a step with a dangling reference is skipped."""
-        world = await self.reset()
-        run, binding = Run(self.spec), Binding()
-        for each in trace.steps:
-            try:
-                command = binding.bind(each.command, world)
-            except Dangling:
-                continue
-            run.labels.append(each.label)
-            after = await self.judged(run, world, command)
-            if after is None:
-                break
-            world = after
-            binding.note(each.label, run.done[-1][1])
-        run.world = world
+        run = await self.start()
+        await self.go(run, _bound(trace, run))
         return run
 
     async def draw(self, choose: Chooser, numbers: Iterable[int]) -> Run:
         """Run what `choose` makes of each number in the world that the queue has come to."""
-        world = await self.reset()
-        run = Run(self.spec)
-        for number in numbers:
-            after = await self.judged(run, world, choose(world, number))
-            if after is None:
-                break
-            world = after
-        run.world = world
+        run = await self.start()
+        await self.go(run, (choose(run.world, number) for number in numbers))
         return run
 
-    async def judged(self, run: Run, world: World, command: c.Command) -> World | None:
-        """Do one command and judge it; None, with the violation noted, if it broke a clause.
+    async def go(self, run: Run, commands: Iterable[c.Command]) -> None:
+        """Do bound commands and judge each, until one breaks a clause: the run then notes the violation.
 
         Raises:
             AdapterError: the adapter did not do what the harness needs.
         """
         # The hot path of every engine: no call is made that this command does not need.
-        if type(command) is c.Advance:
-            outcome: o.Outcome = o.DONE
-            view = world.rows or ()
-        else:
-            native = command if self._same else self.native(command)
-            outcome = await self._performs[worker_of(command)](native, world.now)
-            if not self._same or type(outcome) is o.Enqueued:
-                outcome = self.translate(outcome)
-            view = self._view(await self._snapshot())
-        run.done.append((command, outcome))
-        self.steps += 1
-        after = step(world, command, outcome, Context(world.now, False, view))
-        if isinstance(after, Violation):
-            if after.clause == SETUP:
-                raise AdapterError(f"{self.adapter.name}: {command.verb}: {after.reason}: {after.why}")
-            run.violation = after
-            return None
-        tally = self.tally
-        for check in after.checks:
-            tally[check] = tally.get(check, 0) + 1
-        return after.world
+        performs, snapshot, done, made = self._performs, self._snapshot, run.done, self._made
+        before = len(done)
+        try:
+            for command in commands:
+                world = run.world
+                if type(command) is c.Advance:
+                    outcome: o.Outcome = o.DONE
+                    view = world.rows or ()
+                else:
+                    native = command if self._same else self.native(command)
+                    outcome = await performs[worker_of(command)](native, world.now)
+                    if not self._same or type(outcome) is o.Enqueued:
+                        outcome = self.translate(outcome)
+                    view = self._view(await snapshot())
+                done.append((command, outcome))
+                after = step(world, command, outcome, new(Context, (world.now, False, view)))
+                if isinstance(after, Violation):
+                    break
+                run.world, checks = after
+                made += checks
+            else:
+                return
+        finally:
+            self.steps += len(done) - before
+        if after.clause == SETUP:
+            raise AdapterError(f"{self.adapter.name}: {command.verb}: {after.reason}: {after.why}")
+        run.violation = after
 
     async def look(self) -> o.View:
         """The rows, in enqueue order."""
@@ -139,7 +144,7 @@ class Driver:
         if len(rows) != len(ids):
             raise AdapterError(f"{self.adapter.name}: {len(ids)} jobs were enqueued, the snapshot has {len(rows)}")
         try:
-            return tuple([rows[job] for job in ids])
+            return tuple(map(rows.__getitem__, ids))
         except KeyError as missing:
             raise AdapterError(f"{self.adapter.name}: the snapshot lacks job {missing}") from None
 
@@ -190,6 +195,19 @@ class Driver:
 
     def _ordinals_of(self, jobs: tuple[c.JobId, ...] | None) -> tuple[c.JobId, ...] | None:
         return None if jobs is None else tuple(self._ordinals.get(job, 0) for job in jobs)
+
+
+def _bound(trace: Trace, run: Run) -> Iterator[c.Command]:
+    """The trace's commands, each bound once the ones before it are done."""
+    binding = Binding()
+    for each in trace.steps:
+        try:
+            command = binding.bind(each.command, run.world)
+        except Dangling:
+            continue
+        run.labels.append(each.label)
+        yield command
+        binding.note(each.label, run.done[-1][1])
 
 
 def worker_of(command: c.Command) -> int:

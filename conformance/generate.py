@@ -7,11 +7,12 @@ request or their last attempt. Flat lists of arbitrary commands hardly ever meet
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from fencepost.model import commands as c
 from fencepost.model.choices import FAILURES
 from fencepost.model.queues import PENDING, RUNNING
-from fencepost.model.world import World, expired, sweepable
+from fencepost.model.world import Record, World, expired, sweepable
 from hypothesis import strategies as st
 
 NUMBERS = 1 << 40
@@ -22,30 +23,55 @@ _WORKERS = 3
 _SLOTS = 512
 
 
-def choose(world: World, number: int) -> c.Command:
-    """The bound command that `number` stands for in this world."""
-    now = world.now
-    jobs = world.jobs
+class Aim:
+    """Chooses a run's commands, one by one."""
+
+    __slots__ = ("_jobs", "_now", "_offers")
+
+    def __init__(self) -> None:
+        # Four steps in ten leave jobs and clock as they were: what they offer is then known.
+        self._jobs: tuple[Record, ...] = ()
+        self._now = 0
+        self._offers = _ROOM | _FEW
+
+    def choose(self, world: World, number: int) -> c.Command:
+        """The bound command that `number` stands for in this world; what was chosen before does not matter."""
+        _, now, jobs, _, claim = world
+        if jobs is not self._jobs or now != self._now:
+            self._jobs, self._now, self._offers = jobs, now, _offers(jobs, now)
+        offers = self._offers | _CLAIMED if claim else self._offers
+        # Hypothesis favours small and repeated numbers; what they decode to should not be favoured with them.
+        number = number * 0x9E3779B97F4A7C15 + len(jobs) + now & 0xFFFFFFFFFFFFFFFF
+        number ^= number >> 29
+        table = _TABLES.get(offers)
+        if table is None:
+            table = _TABLES[offers] = _table(offers)
+        return table[number % _SLOTS](world, number // _SLOTS)
+
+
+def _offers(jobs: tuple[Record, ...], now: int) -> int:
+    """What these jobs offer, as a sum of the flags below."""
     offers = _ANY if jobs else 0
     if len(jobs) < _JOBS:
         offers |= _ROOM
         if len(jobs) < 2:
             offers |= _FEW
-    if world.claim:
-        offers |= _CLAIMED
     for _, status, _, _, expires, _, _, _, due, cancel, issued in jobs:
-        older = len(issued)
         if status == RUNNING:
             if expires is not None and expires > now:
                 offers |= _RUNNING | (_LIVE if offers & _VALID else _VALID)
                 if cancel is not None:
                     offers |= _ASKED
-                if older > 1:
+                if len(issued) > 1:
                     offers |= _OUTRUN
-                continue
-            offers |= _RUNNING | _LATE | (_SEVERAL if offers & _WAITING else _WAITING)
-            older -= 1
-        elif status == PENDING:
+            else:
+                offers |= _RUNNING | _LATE | (_SEVERAL if offers & _WAITING else _WAITING)
+                if len(issued) > 1:
+                    offers |= _STALE
+            continue
+        if issued:
+            offers |= _STALE
+        if status == PENDING:
             offers |= _QUEUED if offers & _PENDING else _PENDING
             if cancel is not None:
                 offers |= _BLOCKED | (_SEVERAL if offers & _WAITING else _WAITING)
@@ -55,15 +81,7 @@ def choose(world: World, number: int) -> c.Command:
                 offers |= _BEHIND | _READY
             else:
                 offers |= _READY
-        if older:
-            offers |= _STALE
-    # Hypothesis favours small and repeated numbers; what they decode to should not be favoured with them.
-    number = number * 0x9E3779B97F4A7C15 + len(jobs) + now & 0xFFFFFFFFFFFFFFFF
-    number ^= number >> 29
-    table = _TABLES.get(offers)
-    if table is None:
-        table = _TABLES[offers] = _table(offers)
-    return table[number % _SLOTS](world, number // _SLOTS)
+    return offers
 
 
 (
@@ -83,40 +101,56 @@ def _waiting(world: World) -> list[int]:
     return [n for n, record in enumerate(world.jobs, 1) if sweepable(record, world.now)]
 
 
-def _held(world: World) -> list[c.Handle]:
-    return [c.Handle(n, *record.issued[-1]) for n, record in enumerate(world.jobs, 1) if record.status == RUNNING]
+_Held: TypeAlias = "tuple[int, int, c.Token]"
+"""What makes a handle: job, worker, token. Only the one that is picked becomes a value."""
 
 
-def _late(world: World) -> list[c.Handle]:
+def _held(world: World) -> list[_Held]:
+    return [(n, *record.issued[-1]) for n, record in enumerate(world.jobs, 1) if record.status == RUNNING]
+
+
+def _late(world: World) -> list[_Held]:
     """Held handles whose lease has expired."""
-    return [h for h in _held(world) if expired(world.jobs[h.job - 1], world.now)]  # type: ignore[operator]
+    now = world.now
+    return [(n, *record.issued[-1]) for n, record in enumerate(world.jobs, 1) if expired(record, now)]
 
 
-def _asked(world: World) -> list[c.Handle]:
+def _asked(world: World) -> list[_Held]:
     """Held handles, their lease valid, whose job was asked to cancel."""
-    jobs, now = world.jobs, world.now
-    asked = [c.Handle(n, *each.issued[-1]) for n, each in enumerate(jobs, 1) if each.status == RUNNING and each.cancel]
-    return [h for h in asked if not expired(jobs[h.job - 1], now)] or _held(world)  # type: ignore[operator]
-
-
-def _outrun(world: World) -> list[c.Handle]:
-    """Stale handles of jobs that somebody else, or a newer claim, holds with a valid lease."""
+    now = world.now
     return [
-        c.Handle(n, *pair)
+        (n, *record.issued[-1])
         for n, record in enumerate(world.jobs, 1)
-        if record.status == RUNNING and not expired(record, world.now)
+        if record.status == RUNNING and record.cancel is not None and not expired(record, now)
+    ]
+
+
+def _outrun(world: World) -> list[_Held]:
+    """Stale handles of jobs that somebody else, or a newer claim, holds with a valid lease."""
+    now = world.now
+    return [
+        (n, *pair)
+        for n, record in enumerate(world.jobs, 1)
+        if record.status == RUNNING and not expired(record, now)
         for pair in record.issued[:-1]
     ]
 
 
-def _stale(world: World) -> list[c.Handle]:
+def _stale(world: World) -> list[_Held]:
     """Handles of jobs that nobody holds any more, and older ones of jobs whose lease has expired."""
+    now = world.now
     return [
-        c.Handle(n, *pair)
+        (n, *pair)
         for n, record in enumerate(world.jobs, 1)
+        if record.status != RUNNING or expired(record, now)
         for pair in (record.issued[:-1] if record.status == RUNNING else record.issued)
-        if record.status != RUNNING or expired(record, world.now)
     ]
+
+
+def _pick(handles: list[_Held], number: int) -> tuple[c.Handle, int]:
+    """One of the handles, and what is left of the number."""
+    number, at = divmod(number, len(handles))
+    return c.Handle(*handles[at]), number
 
 
 Maker = Callable[[World, int], c.Command]
@@ -199,39 +233,32 @@ def _poisoned(world: World, number: int) -> c.Command:
 
 
 def _held_write(world: World, number: int) -> c.Command:
-    handles = _held(world)
-    number, at = divmod(number, len(handles))
-    return _write(handles[at], world, number)
+    handle, number = _pick(_held(world), number)
+    return _write(handle, world, number)
 
 
 def _stale_write(world: World, number: int) -> c.Command:
-    handles = _stale(world)
-    number, at = divmod(number, len(handles))
-    return _write(handles[at], world, number)
+    handle, number = _pick(_stale(world), number)
+    return _write(handle, world, number)
 
 
 def _outrun_write(world: World, number: int) -> c.Command:
     """A superseded worker's write that nothing but its standing can refuse."""
-    handles = _outrun(world)
-    number, at = divmod(number, len(handles))
-    handle = handles[at]
+    handle, number = _pick(_outrun(world), number)
     if world.jobs[handle.job - 1].cancel is not None and number % 2:  # type: ignore[operator]
         return c.Acknowledge(handle)
     return _write(handle, world, number // 2)
 
 
 def _late_write(world: World, number: int) -> c.Command:
-    handles = _late(world)
-    number, at = divmod(number, len(handles))
+    handle, number = _pick(_late(world), number)
     number, renew = divmod(number, 3)
-    handle = handles[at]
     return c.Renew(handle) if renew == 0 else _write(handle, world, number)
 
 
 def _asked_write(world: World, number: int) -> c.Command:
-    handles = _asked(world)
-    number, at = divmod(number, len(handles))
-    return _write(handles[at], world, number)
+    handle, number = _pick(_asked(world), number)
+    return _write(handle, world, number)
 
 
 def _write(handle: c.Handle, world: World, number: int) -> c.Command:
@@ -274,9 +301,9 @@ def _atomically(world: World, number: int) -> c.Command:
     handles = _held(world)
     if not handles or form == 0:
         return c.Atomically((cancel,), _ENDS[end])
-    number, at = divmod(number, len(handles))
-    write = _ATOMIC[number % len(_ATOMIC)](handles[at], world, number // 4)
-    if form == 1 or _ENDS[end] != "commit" or cancel.job == handles[at].job:
+    handle, number = _pick(handles, number)
+    write = _ATOMIC[number % len(_ATOMIC)](handle, world, number // 4)
+    if form == 1 or _ENDS[end] != "commit" or cancel.job == handle.job:
         # Two writes to one row would leave open which of them a wrong field is to be blamed on.
         return c.Atomically((write,), _ENDS[end])
     return c.Atomically((write, cancel) if form == 2 else (cancel, write), "commit")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from .driver import Run
-from .generate import NUMBERS, choose
+from .generate import NUMBERS, Aim
 from .session import Session
 
 
@@ -38,19 +38,23 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world: World
         self.ran: Run
+        self._aim = Aim()
+
+    @property
+    def world(self) -> World:
+        """What the queue has come to; preconditions of your own may read it."""
+        return self.ran.world
 
     @initialize()
     def empty(self) -> None:
         """Start from an empty queue."""
-        self.world = self.session.run(self.session.driver.reset())
-        self.ran = Run(self.session.spec)
+        self.ran = self.session.run(self.session.driver.start())
 
     @rule(number=st.integers(0, NUMBERS - 1))
     def aimed(self, number: int) -> None:
         """One command that the world makes interesting."""
-        self.do(choose(self.world, number))
+        self.do(self._aim.choose(self.world, number))
 
     def do(self, command: c.Command) -> o.Outcome:
         """Have the queue serve a bound command, and judge it.
@@ -58,10 +62,8 @@ class QueueMachine(RuleBasedStateMachine):
         Raises:
             ClauseBroken: it broke a clause.
         """
-        after = self.session.run(self.session.driver.judged(self.ran, self.world, command))
-        if after is None:
-            assert self.ran.violation is not None
-            violation = self.ran.violation
+        self.session.run(self.session.driver.go(self.ran, (command,)))
+        violation = self.ran.violation
+        if violation is not None:
             raise ClauseBroken(f"{violation.clause}: {violation.reason}: {violation.why}")
-        self.world = after
         return self.ran.done[-1][1]

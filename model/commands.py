@@ -268,6 +268,7 @@ class AdvanceTo(Command):
 
 
 HANDLE_COMMANDS: tuple[type[HandleCommand], ...] = (Renew, Complete, Fail, Release, Acknowledge, Checkpoint)
+SWEEPS: frozenset[type[Command]] = frozenset({Recover, Tick, StartUp})
 ATOMIC_COMMANDS: tuple[type[Command], ...] = (Renew, Complete, Fail, Release, Acknowledge, RequestCancel)
 """What a caller's transaction may hold: claims and sweeps always end their own transaction (CLAIM-09)."""
 

@@ -1,4 +1,4 @@
-"""The six families of error codes (R§4, ERR-01) as data, and the one function that reads them.
+"""The six families of error codes (R§4, ERR-01) as data, and what reads them.
 
 Codes decide by their family alone. This module must never know of error messages, of queues or of retries:
 whether an INFRA code is retried is the queue's declaration.
@@ -7,8 +7,8 @@ whether an INFRA code is retried is the queue's declaration.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from .commands import What
@@ -49,28 +49,25 @@ WHAT: dict[str, What] = {"CANCEL": "cancel", "LIMIT": "limit", "LEASE": "lease",
 """What must have happened for a code of this family to be recorded (ERR-03). FENCE is never recorded (ERR-02)."""
 
 
-def classify(code: str, exact: Mapping[str, str] = EXACT, patterns: Patterns = PATTERNS) -> str | None:
-    """The family of an error code, or None for a code of no family (ERR-01, R§4).
+def classifier(exact: Mapping[str, str] = EXACT, patterns: Patterns = PATTERNS) -> Callable[[str], str | None]:
+    """A function from an error code to its family, by these tables (None for a code of no family)."""
+    matchers = [(family, re.compile("|".join(map(_expression, globs)))) for family, globs in patterns]
 
-    `exact` and `patterns` are the tables to read; whoever studies a faulty classification passes altered ones.
-    """
-    family = exact.get(code)
-    return family if family is not None else _first_match(code, patterns)
+    # Codes come back again and again, one per failure that is judged.
+    @lru_cache(maxsize=4096)
+    def family_of(code: str) -> str | None:
+        found = (family for family, matcher in matchers if matcher.fullmatch(code))
+        return exact[code] if code in exact else next(found, None)
 
-
-@lru_cache(maxsize=4096)
-def _first_match(code: str, patterns: Patterns) -> str | None:
-    return next((family for family, matcher in _compiled(patterns) if matcher.fullmatch(code)), None)
-
-
-@cache
-def _compiled(patterns: Patterns) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((family, re.compile("|".join(map(_expression, globs)))) for family, globs in patterns)
+    return family_of
 
 
 def _expression(glob: str) -> str:
     return "[A-Z0-9_]+".join(map(re.escape, glob.split("*")))
 
+
+classify = classifier()
+"""The family of an error code, or None for a code of no family (ERR-01, R§4)."""
 
 EXAMPLES: tuple[tuple[str, str | None], ...] = (
     # Every example of R§4, in its order.

@@ -18,7 +18,7 @@ from .legal import outcomes
 from .outcomes import Row, View
 from .part import Part
 from .queues import PENDING, RUNNING
-from .step import SETUP, SWEEPS, parts
+from .step import SETUP, parts
 from .view import blame, blame_rejected, checks_of_view, mismatch, row_fault, stray
 from .whole import whole_claim, whole_sweep
 from .world import Checks, Context, Record, Violation, World
@@ -61,7 +61,7 @@ def judge(world: World, operations: Sequence[Operation], view: View) -> Checks |
         context = Context(operation.now, True)
         if type(operation.command) is c.Claim:
             whole = whole_claim(world, operation.command, operation.outcome, context)
-        elif type(operation.command) in SWEEPS:
+        elif type(operation.command) in c.SWEEPS:
             whole = whole_sweep(world, operation.command, operation.outcome, context)
         else:
             continue
@@ -115,7 +115,7 @@ def _alone(command: c.Command, job: int) -> c.Command | None:
     if isinstance(command, c.Atomically):
         inner = tuple(alone for each in command.commands if (alone := _alone(each, job)) is not None)
         return c.Atomically(inner, command.end) if inner else None
-    return command if isinstance(command, (c.Claim, *SWEEPS)) else None
+    return command if type(command) is c.Claim or type(command) in c.SWEEPS else None
 
 
 class _Fault(NamedTuple):

@@ -6,7 +6,7 @@ from . import commands as c
 from . import outcomes as o
 from .part import Answer, Judged, requeued, spelling, terminal
 from .queues import CANCELLED, FAILED, PENDING, RUNNING
-from .world import Check, Checks, Record, Violation, claimable, expired, sweepable
+from .world import Check, Checks, Record, Violation, expired, sweepable
 
 
 def recover_target(record: Record) -> tuple[str, Check]:
@@ -78,28 +78,28 @@ def judge_cancel(record: Record, command: c.Command, answer: Answer, now: int) -
         return Violation(check.clause, check.reason, f"a cancel of a {record.status} job answers {expected}, got {got}")
     if expected == "terminal":
         return record, (check,)
-    first = now if record.cancel is None else record.cancel
-    after = record._replace(cancel=first)
-    return (terminal(after, CANCELLED) if expected == "cancelled" else after), (check,)
+    spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued = record
+    first = now if cancel is None else cancel
+    if expected == "cancelled":
+        return terminal(record, CANCELLED, token, first), (check,)
+    return Record(spec, status, owner, token, expires, lease, attempts, budget, due, first, issued), (check,)
+
+
+RUNS = Check("CLAIM-01", "claim: running job", True)
+ENDED = Check("CLAIM-01", "claim: terminal job", True)
+ASKED = Check("CLAIM-02", "claim: cancel requested", True)
+NOT_DUE = Check("CLAIM-03", "claim: not due", True)
 
 
 def claim_fault(record: Record, now: int) -> Check | None:
     """Why this job must not be claimed at `now`, or None if it may be."""
-    if record.status == RUNNING:
-        return _CLAIMS["running"]
     if record.status != PENDING:
-        return _CLAIMS["terminal"]
+        return RUNS if record.status == RUNNING else ENDED
     if record.cancel is not None:
-        return _CLAIMS["cancel"]
-    return None if claimable(record, now) else _CLAIMS["due"]
+        return ASKED
+    return None if record.due is None or record.due <= now else NOT_DUE
 
 
-_CLAIMS = {
-    "running": Check("CLAIM-01", "claim: running job", True),
-    "terminal": Check("CLAIM-01", "claim: terminal job", True),
-    "cancel": Check("CLAIM-02", "claim: cancel requested", True),
-    "due": Check("CLAIM-03", "claim: not due", True),
-}
 _CLAIMED = (Check("ATT-01", "claim: one attempt more", True),)
 _TOKEN = Check("FENCE-03", "claim: a token never repeats", True)
 _TOKEN_NEXT = Check("CLAIM-05", "claim: generation + 1", True)
@@ -156,7 +156,7 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
     if record.status == RUNNING and type(token) is int:
         token += 1
     if status != PENDING:
-        return terminal(record._replace(token=token), status), checks
+        return terminal(record, status, token, record.cancel), checks
     if record.spec.backs_off and (answer.due is None or answer.due <= now):
         return Violation("REC-01", _REQUEUED.reason, f"backs off, so it is due after {now}, not at {answer.due}")
     return requeued(record, token, record.attempts, answer.due), checks

@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 def verb_of(command: c.Command) -> str:
     """The word that reasons use: the three kinds of sweep are one."""
-    return "sweep" if isinstance(command, (c.Recover, c.Tick, c.StartUp)) else command.verb
+    return "sweep" if type(command) in c.SWEEPS else command.verb
 
 
 def row_reason(command: c.Command, status: str) -> str:
@@ -46,16 +46,13 @@ def spelling(
     return Violation(check.clause, check.reason, f"{why} {spec.spell(standard)!r}, got {stored!r}")
 
 
-def terminal(record: Record, status: str) -> Record:
+def terminal(record: Record, status: str, token: c.Token, cancel: int | None) -> Record:
     """The record ended: no owner, no lease."""
-    return Record(
-        record.spec, status, 0, record.token, None, 0, record.attempts, record.max_attempts, None, record.cancel,
-        record.issued,
-    )  # fmt: skip
+    spec, _, _, _, _, _, attempts, budget, _, _, issued = record
+    return Record(spec, status, 0, token, None, 0, attempts, budget, None, cancel, issued)
 
 
 def requeued(record: Record, token: c.Token, attempts: int, due: int | None) -> Record:
     """The record pending again."""
-    return Record(
-        record.spec, PENDING, 0, token, None, 0, attempts, record.max_attempts, due, record.cancel, record.issued
-    )
+    spec, _, _, _, _, _, _, budget, _, cancel, issued = record
+    return Record(spec, PENDING, 0, token, None, 0, attempts, budget, due, cancel, issued)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Fence: TypeAlias = Literal["owner", "generation", "attempt_id"]
@@ -38,15 +38,15 @@ class QueueSpec:
     """INFRA codes that are retried (ERR-02)."""
     terminal: frozenset[str] = frozenset({SUCCEEDED, FAILED, CANCELLED})
 
-    @property
-    def has_token(self) -> bool:
-        """Whether a claim mints a fence token beyond the owner."""
-        return self.fence != "owner"
+    has_token: bool = field(init=False)
+    """Whether a claim mints a fence token beyond the owner."""
+    backs_off: bool = field(init=False)
+    """Whether a retried job is due only later (CLAIM-03, ATT-02)."""
 
-    @property
-    def backs_off(self) -> bool:
-        """Whether a retried job is due only later (CLAIM-03, ATT-02)."""
-        return self.backoff_seconds is not None
+    def __post_init__(self) -> None:
+        # Read in every step, so kept.
+        object.__setattr__(self, "has_token", self.fence != "owner")
+        object.__setattr__(self, "backs_off", self.backoff_seconds is not None)
 
     def column(self, standard: str) -> str:
         """The queue's own name of a standard column."""

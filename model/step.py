@@ -6,12 +6,15 @@ only where nothing overlapped, and the rows seen after the step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from . import commands as c
 from . import outcomes as o
 from .errors import classify
 from .judge import step_part
 from .part import Part
 from .queues import PENDING, RUNNING
+from .values import new
 from .view import (
     blame,
     blame_rejected,
@@ -26,9 +29,6 @@ from .world import AS_EXPECTED, Check, Checks, Context, Record, Step, Violation,
 SETUP = "SETUP"
 """The clause name of a violation that is no clause's: the adapter did not do what the harness needs."""
 
-SWEEPS: frozenset[type] = frozenset({c.Recover, c.Tick, c.StartUp})
-
-
 _BY_HANDLE: frozenset[type] = frozenset(c.HANDLE_COMMANDS)
 
 
@@ -38,13 +38,13 @@ def parts(command: c.Command, outcome: o.Outcome) -> tuple[Part, ...]:
     if kind in _NO_EFFECT:
         return ()
     if type(command) in _BY_HANDLE:
-        return (Part(command.handle.job, command, outcome),)  # type: ignore[attr-defined]
+        return (new(Part, (command.handle.job, command, outcome)),)  # type: ignore[attr-defined]
     if kind is o.Claimed:
-        return tuple([Part(handle.job, command, handle) for handle in outcome.handles])  # type: ignore[attr-defined]
+        return tuple([new(Part, (handle.job, command, handle)) for handle in outcome.handles])  # type: ignore[attr-defined]
     if kind is o.Recovered:
         return tuple([Part(row.job, command, row) for row in outcome.rows])  # type: ignore[attr-defined]
     if isinstance(command, c.RequestCancel):
-        return (Part(command.job, command, outcome),)  # type: ignore[arg-type]
+        return (new(Part, (command.job, command, outcome)),)
     if isinstance(command, c.Atomically) and isinstance(outcome, o.Atomic) and command.end == "commit":
         inner = zip(command.commands, outcome.outcomes, strict=True)
         return tuple(part for each, answer in inner for part in parts(each, answer))
@@ -52,8 +52,6 @@ def parts(command: c.Command, outcome: o.Outcome) -> tuple[Part, ...]:
 
 
 _NO_EFFECT: frozenset[type] = frozenset({o.Conflict, o.HookRaised, o.Unknown})
-_PLAIN: frozenset[type] = frozenset({c.Probe, c.Configure, c.Classify})
-"""Commands that touch no job."""
 
 
 def step(world: World, command: c.Command, outcome: o.Outcome, context: Context) -> Step | Violation:
@@ -63,58 +61,44 @@ def step(world: World, command: c.Command, outcome: o.Outcome, context: Context)
     where nobody looked. Returns the world after it with the checks made, or the clause that it broke.
     """
     kind = type(command)
-    if kind is c.Advance:
-        return _advance(world, command, outcome, context)  # type: ignore[arg-type]
-    if kind is c.Enqueue:
-        return _enqueue(world, command, outcome, context)  # type: ignore[arg-type]
-    if kind is c.Atomically:
-        return _atomically(world, command, outcome, context)  # type: ignore[arg-type]
+    by_itself = _BY_ITSELF.get(kind)
+    if by_itself is not None:
+        return by_itself(world, command, outcome, context)
     if type(outcome) not in _KINDS[kind]:
         fault = _wrong_kind(command, outcome, context)
         if fault is not None:
             return fault
     pieces = parts(command, outcome)
-    judged = _one(world, pieces[0], context) if len(pieces) == 1 else _fold(world, pieces, context)
+    judged = _fold(world, pieces, context)
     if type(judged) is Violation:
         return judged
     jobs, checks = judged  # type: ignore[misc]
-    whole: Checks | Violation = ()
-    if kind is c.Claim:
-        whole = whole_claim(world, command, outcome, context)  # type: ignore[arg-type]
-    elif kind in SWEEPS:
-        whole = whole_sweep(world, command, outcome, context)
-    elif kind in _PLAIN:
-        whole = _judge_plain(world, command, outcome)
-    if whole:
+    judge_whole = _WHOLE.get(kind)
+    if judge_whole is not None:
+        whole = judge_whole(world, command, outcome, context)
         if type(whole) is Violation:
             return whole
         checks += whole
     return _seen(world, jobs, checks, command, outcome, pieces, context)
 
 
-def _one(world: World, part: Part, context: Context) -> tuple[tuple[Record, ...], Checks] | Violation:
-    jobs = world.jobs
-    at = part.job - 1 if type(part.job) is int else -1
-    if not 0 <= at < len(jobs):
-        return Violation(SETUP, "unknown job", f"the outcome names job {part.job}, which was never enqueued")
-    judged = step_part(jobs[at], part, context.now)
-    if type(judged) is Violation:
-        return _refine(judged, world, part, context)
-    after, checks = judged  # type: ignore[misc]
-    if after is jobs[at]:
-        return jobs, checks
-    return (*jobs[:at], after, *jobs[at + 1 :]), checks
-
-
 def _fold(world: World, pieces: tuple[Part, ...], context: Context) -> tuple[tuple[Record, ...], Checks] | Violation:
+    """Judge each part after the one before: the jobs after all of them, and the checks made."""
+    jobs = world.jobs
     checks: Checks = ()
     for part in pieces:
-        judged = _one(world, part, context)
-        if isinstance(judged, Violation):
-            return judged
-        world = world._replace(jobs=judged[0])
-        checks += judged[1]
-    return world.jobs, checks
+        at = part.job - 1 if type(part.job) is int else -1
+        if not 0 <= at < len(jobs):
+            return Violation(SETUP, "unknown job", f"the outcome names job {part.job}, which was never enqueued")
+        before = jobs[at]
+        judged = step_part(before, part, context.now)
+        if type(judged) is Violation:
+            return _refine(judged, world, part, context)
+        after, made = judged  # type: ignore[misc]
+        if after is not before:
+            jobs = (*jobs[:at], after, *jobs[at + 1 :])
+        checks += made
+    return jobs, checks
 
 
 def _refine(violation: Violation, world: World, part: Part, context: Context) -> Violation:
@@ -175,7 +159,7 @@ _PROBED = {
 }
 
 
-def _judge_plain(world: World, command: c.Command, outcome: o.Outcome) -> Checks | Violation:
+def _judge_plain(world: World, command: c.Command, outcome: o.Outcome, context: Context) -> Checks | Violation:
     """Judge a command that touches no job: a probe, a configuration, a classification."""
     if isinstance(outcome, o.Probed):
         if outcome.transactions or outcome.locks:
@@ -236,11 +220,11 @@ def _atomically(world: World, command: c.Atomically, outcome: o.Outcome, context
         return Step(world, ())
     if not isinstance(outcome, o.Atomic) or len(outcome.outcomes) != len(command.commands):
         return Violation(SETUP, "outcome of another kind", "atomically answers one outcome per command")
-    inner = world
+    inner = world._replace(rows=None)
     checks: Checks = ()
     blind = Context(context.now, context.overlapped, None)
     for each, answer in zip(command.commands, outcome.outcomes, strict=True):
-        judged = step(inner._replace(rows=None), each, answer, blind)
+        judged = step(inner, each, answer, blind)
         if isinstance(judged, Violation):
             return judged
         inner, checks = judged.world, checks + judged.checks
@@ -296,32 +280,33 @@ def _seen(
     if len(view) != len(jobs):
         return Violation(SETUP, "rows lost or added", f"{len(jobs)} jobs were enqueued, {len(view)} rows are there")
     rows = world.rows
-    if rows == view and jobs is world.jobs:
+    if jobs is world.jobs and rows == view:
         # Nothing was to change, and nothing did: the common case costs one comparison.
         for each in pieces:
             checks += _rejected(each)
-        return Step(World(world.spec, world.now, jobs, view, claim), checks + _untouched(jobs))
+        return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks + _untouched(jobs)))
     touched = {part.job: part for part in pieces}
-    for at, record in enumerate(jobs):
-        part = touched.get(at + 1)
+    now = context.now
+    for at, row in enumerate(view):
         before = world.jobs[at]
-        row = view[at]
-        if part is not None and record is not before:
-            wrong = mismatch(record, row)
+        record = jobs[at]
+        if record is not before:
+            part = touched[at + 1]
             others = () if len(touched) == 1 else tuple([jobs[other - 1] for other in touched if other <= at])
+            wrong = mismatch(record, row)
             if wrong is not None:
                 return blame(part, before, record, wrong, row, others)
-            fault = row_fault(part, before, record, row, context.now, others)
+            fault = row_fault(part, before, record, row, now, others)
             if fault is not None:
                 return fault
             checks += checks_of_view(part.command, record)
-        elif rows is not None and rows[at] != row:
-            if part is not None:
-                return blame_rejected(part, before, context.now)
-            return stray(command, outcome, before, rows[at], row, context.now)
-        elif part is not None:
-            checks += _rejected(part)
-    return Step(World(world.spec, world.now, jobs, view, claim), checks + _untouched(world.jobs))
+        elif rows is not None and rows[at] is not row and rows[at] != row:
+            if at + 1 in touched:
+                return blame_rejected(touched[at + 1], before, now)
+            return stray(command, outcome, before, rows[at], row, now)
+        elif at + 1 in touched:
+            checks += _rejected(touched[at + 1])
+    return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks + _untouched(world.jobs)))
 
 
 def _as_expected(world: World, jobs: tuple[Record, ...], pieces: tuple[Part, ...]) -> Checks:
@@ -358,3 +343,15 @@ def _untouched(before: tuple[Record, ...]) -> Checks:
     if not ended:
         return _INV_6 if asked else ()
     return _INV_6_7 if asked else _INV_7
+
+
+_BY_ITSELF: dict[type, Callable[..., Step | Violation]] = {
+    c.Advance: _advance, c.Enqueue: _enqueue, c.Atomically: _atomically,
+}  # fmt: skip
+"""The commands that do not go through parts, or not through their own."""
+
+_WHOLE: dict[type, Callable[..., Checks | Violation]] = {
+    c.Claim: whole_claim, c.Probe: _judge_plain, c.Configure: _judge_plain, c.Classify: _judge_plain,
+    **dict.fromkeys(c.SWEEPS, whole_sweep),
+}  # fmt: skip
+"""What is to be judged beside the parts."""

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
+new = tuple.__new__
+"""`new(World, (…))` makes a NamedTuple at half the cost of its own constructor; for the hot path alone."""
+
 
 class Interned(type):
     """Metaclass that returns the one existing instance for equal constructor arguments."""

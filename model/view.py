@@ -13,7 +13,7 @@ from . import outcomes as o
 from .errors import classify
 from .moves import asked_before
 from .outcomes import Row
-from .part import Part, row_reason, verb_of
+from .part import Part, row_reason
 from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING
 from .world import Check, Checks, Record, Violation
 from .writes import standing
@@ -44,7 +44,7 @@ def mismatch(record: Record, row: Row) -> Mismatch | None:
     if status == RUNNING:
         if row.owner != c.WORKER_NAMES[record.owner]:
             return Mismatch("owner", c.WORKER_NAMES[record.owner], row.owner)
-        if spec.has_token and row.token != record.token:
+        if row.token != record.token and spec.has_token:
             return Mismatch("token", record.token, row.token)
         if row.heartbeat is not None and record.expires is not None and row.heartbeat != record.expires - record.lease:
             return Mismatch("heartbeat", record.expires - record.lease, row.heartbeat)
@@ -102,7 +102,7 @@ def blame(
         clause = _cancel_clause(before, wrong.field)
         if clause == "CANCEL-03" and isinstance(part.command, c.RequestCancel):
             reason = asked_before(part.command.by_parent)
-    elif kind in (c.Recover, c.Tick, c.StartUp):
+    elif kind in c.SWEEPS:
         if wrong.field in ("token", "due") and any(_same(wrong, record) for record in others):
             clause, reason = "REC-09", "sweep: generation per row"
         elif wrong.field == "finished" and after.status not in (PENDING, RUNNING):
@@ -139,48 +139,49 @@ def row_fault(
 
     `others` are the records of rows moved before it, whose rows are right.
     """
-    if type(part.command) is c.Claim:
-        return _claim_fault(part.command, row, now)
+    command = part.command
+    if type(command) is c.Claim:
+        return _claim_fault(command, row, now)
     if after.status in (PENDING, RUNNING):
         return None
-    reason = row_reason(part.command, after.status)
-    swept = verb_of(part.command) == "sweep" and before.status == RUNNING
-    if swept and after.spec.has_token and row.token != after.token:
+    lost = before.status == RUNNING and type(command) in c.SWEEPS
+    if lost and row.token != after.token and after.spec.has_token:
         why = f"token expected {after.token}, found {row.token}"
         if any(record.token == row.token for record in others):
             return Violation("REC-09", "sweep: generation per row", why)
-        return Violation("REC-01", reason, why)
-    return _error_fault(part, after, row, reason)
+        return Violation("REC-01", row_reason(command, after.status), why)
+    return _error_fault(command, after, row)
 
 
-def _error_fault(part: Part, after: Record, row: Row, reason: str) -> Violation | None:
+def _error_fault(command: c.Command, after: Record, row: Row) -> Violation | None:
     """A wrong error code in a row that has just ended (TERM-03, ERR-03, REC-01)."""
-    status = after.status
-    if status == FAILED:
-        family = None if row.error is None else classify(row.error)
-        if type(part.command) is c.Fail:
-            if row.error is None or family is None:
-                return Violation("TERM-03", reason, f"failed needs a code of a known family, found {row.error}")
-            if family != classify(part.command.code):
-                why = f"{part.command.code} happened, {row.error} ({family}) is recorded"
-                return Violation("ERR-03", reason, why)
-        elif verb_of(part.command) == "sweep" and family not in ("LEASE", "LIMIT"):
-            return Violation("REC-01", reason, f"needs a LEASE or LIMIT code, found {row.error}")
-    elif status not in (PENDING, RUNNING, CANCELLED) and row.error is not None:
-        return Violation("TERM-03", reason, f"succeeded has no error code, found {row.error}")
+    status, error = after.status, row.error
+    if status == CANCELLED:
+        return None
+    if status != FAILED:
+        if error is None:
+            return None
+        return Violation("TERM-03", row_reason(command, status), f"succeeded has no error code, found {error}")
+    family = None if error is None else classify(error)
+    if type(command) is c.Fail:
+        if family is None:
+            why = f"failed needs a code of a known family, found {error}"
+            return Violation("TERM-03", row_reason(command, status), why)
+        if family != classify(command.code):
+            why = f"{command.code} happened, {error} ({family}) is recorded"
+            return Violation("ERR-03", row_reason(command, status), why)
+    elif type(command) in c.SWEEPS and family not in ("LEASE", "LIMIT"):
+        return Violation("REC-01", row_reason(command, status), f"needs a LEASE or LIMIT code, found {error}")
     return None
 
 
 def _claim_fault(claim: c.Claim, row: Row, now: int) -> Violation | None:
     """A field that a claim must set or clear beside those that every running row has (CLAIM-05)."""
-    for field, found, expected in (
-        ("started", row.started, now),
-        ("heartbeat", row.heartbeat, now),
-        ("error", row.error, None),
-    ):
-        if found != expected:
-            return Violation("CLAIM-05", row_reason(claim, RUNNING), f"{field} expected {expected}, found {found}")
-    return None
+    if row.started == now and row.heartbeat == now and row.error is None:
+        return None
+    wanted = (("started", row.started, now), ("heartbeat", row.heartbeat, now), ("error", row.error, None))
+    field, found, expected = next(each for each in wanted if each[1] != each[2])
+    return Violation("CLAIM-05", row_reason(claim, RUNNING), f"{field} expected {expected}, found {found}")
 
 
 def stray(command: c.Command, outcome: o.Outcome, before: Record, old: Row, new: Row, now: int) -> Violation:
@@ -199,7 +200,7 @@ def stray(command: c.Command, outcome: o.Outcome, before: Record, old: Row, new:
             return Violation("INV-6", "a row with a cancel request runs", f"after {command.verb}")
     if old.status in spec.terminal:
         return Violation("TERM-02", f"{command.verb}: terminal row", "a terminal row never changes again")
-    if kind in (c.Recover, c.Tick, c.StartUp):
+    if kind in c.SWEEPS:
         if before.status == RUNNING and before.expires is not None and before.expires > now:
             clause = "REC-05" if kind is c.StartUp else "REC-02"
             return Violation(clause, "sweep: valid lease untouched", "the lease is valid, yet the row changed")
@@ -230,7 +231,7 @@ def _view_clauses(kind: type, status: str) -> tuple[str, ...]:
         return ("LEASE-03",)
     if kind is c.Checkpoint:
         return ()
-    if kind in (c.Recover, c.Tick, c.StartUp):
+    if kind in c.SWEEPS:
         return ("REC-01", "REC-03", "REC-10") + (() if status == PENDING else ("TERM-01", "TERM-03", "TERM-04"))
     if kind is c.RequestCancel:
         return ("CANCEL-01", "TERM-01", "TERM-03", "TERM-04") if status == CANCELLED else ("CANCEL-02",)

@@ -10,8 +10,12 @@ from typing import TypeAlias
 from . import commands as c
 from . import outcomes as o
 from .moves import (
+    ASKED,
+    ENDED,
+    NOT_DUE,
     OWN_PREFIX,
     RECORDED,
+    RUNS,
     claim_fault,
     differs_by_own_lease,
     recover_target,
@@ -20,7 +24,7 @@ from .moves import (
 )
 from .part import row_reason
 from .queues import PENDING, RUNNING
-from .world import Check, Checks, Context, Record, Violation, World, claimable, expired, sweepable
+from .world import Check, Checks, Context, Violation, World, claimable, expired
 
 Whole: TypeAlias = "Checks | Violation"
 
@@ -40,21 +44,22 @@ def eligible(world: World, now: int) -> list[int]:
 
 def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Context) -> Whole:
     """Bounds always; order, starvation and what was passed over only where nothing overlapped."""
-    now = context.now
-    if isinstance(outcome, o.HookRaised):
+    if type(outcome) is o.HookRaised:
         return _hook_of_claim_raised(world, command, outcome.hooked, context)  # type: ignore[arg-type]
-    if not isinstance(outcome, o.Claimed):
+    if type(outcome) is not o.Claimed:
         return ()
-    claimed = [handle.job for handle in outcome.handles]
+    hook, worker = command.hook, command.worker
+    claimed = []
+    for handle in outcome.handles:
+        if handle.worker != worker:
+            return Violation("CLAIM-05", row_reason(command, RUNNING), "a handle names another worker than the claimer")
+        claimed.append(handle.job)
     count = len(claimed)
     if count > command.limit:
         return Violation(_LIMIT.clause, _LIMIT.reason, f"{count} claimed, at most {command.limit} were to be scanned")
     if count > command.max_claims:
         return Violation(_MAX.clause, _MAX.reason, f"{count} claimed, at most {command.max_claims} were asked for")
-    if [handle for handle in outcome.handles if handle.worker != command.worker]:
-        return Violation("CLAIM-05", row_reason(command, RUNNING), "a handle names another worker than the claimer")
     checks: list[Check] = []
-    hook = command.hook
     if hook is not None and count:
         if hook.kind in ("raise", "cancel") or (hook.kind == "poison" and hook.job in claimed):
             return Violation(_ROLLED_BACK.clause, _ROLLED_BACK.reason, "the hook raised, yet the claim went through")
@@ -65,11 +70,11 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         return Violation(_HOOKED.clause, _HOOKED.reason, why)
     if context.overlapped:
         return tuple(checks)
-    ready = eligible(world, now)
+    ready, barred = _surveyed(world, context.now)
     if claimed != ready[:count] and sorted(claimed) != ready[:count]:
         return Violation(_ORDER.clause, _ORDER.reason, f"due, oldest first: {ready}; claimed: {claimed}")
     if not count and ready:
-        return _starved(world, ready[0], now)
+        return _starved(world, ready[0], context.now)
     bound = min(command.limit, command.max_claims)
     if len(ready) > bound:
         checks.append(_ORDER)
@@ -80,12 +85,35 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
             elif command.limit < command.max_claims:
                 checks.append(_LIMIT)
             checks.append(_RETURNED)
-    checks += _passed_over(world, ready, bound, count, now)
+    if barred and count >= min(bound, len(ready)):
+        # Whatever stands before the last job that the bound allows would have come into the claim.
+        reach = ready[bound - 1] if len(ready) >= bound else len(world.jobs) + 1
+        checks += dict.fromkeys([fault for job, fault in barred if job < reach])
     if count and ready[0] > command.limit:
         heads = [record for record in world.jobs[: ready[0] - 1] if record.status == PENDING]
         if len(heads) >= command.limit:
             checks.append(_HEAD)
     return tuple(checks)
+
+
+def _surveyed(world: World, now: int) -> tuple[list[int], list[tuple[int, Check]]]:
+    """The ordinals of the jobs that a claim may take at `now`, and of those that one predicate alone keeps from it
+    with the check of that predicate (CLAIM-01, 02, 03); oldest first.
+    """
+    ready, barred = [], []
+    for job, (_, status, _, _, _, _, _, _, due, cancel, _) in enumerate(world.jobs, 1):
+        late = due is None or due <= now
+        if status == PENDING:
+            if cancel is None:
+                if late:
+                    ready.append(job)
+                else:
+                    barred.append((job, NOT_DUE))
+            elif late:
+                barred.append((job, ASKED))
+        elif late and cancel is None:
+            barred.append((job, RUNS if status == RUNNING else ENDED))
+    return ready, barred
 
 
 def _starved(world: World, first: int, now: int) -> Violation:
@@ -95,26 +123,6 @@ def _starved(world: World, first: int, now: int) -> Violation:
             _HEAD.clause, _HEAD.reason, f"job {first} is due and was not claimed; job {heads[0]} stands before it"
         )
     return Violation(_ORDER.clause, _ORDER.reason, f"job {first} is due and was not claimed")
-
-
-def _passed_over(world: World, ready: list[int], bound: int, count: int, now: int) -> list[Check]:
-    """The jobs that the claim would have taken had just one predicate been missing (CLAIM-01, 02, 03)."""
-    if count < min(bound, len(ready)):
-        return []
-    # Whatever stands before the last job that the bound allows would have come into the claim.
-    reach = ready[bound - 1] - 1 if len(ready) >= bound else len(world.jobs)
-    found: list[Check] = []
-    for record in world.jobs[:reach]:
-        fault = claim_fault(record, now)
-        if fault is not None and fault not in found and _only_fault(record, now):
-            found.append(fault)
-    return found
-
-
-def _only_fault(record: Record, now: int) -> bool:
-    """Whether just one predicate keeps this job from being claimed."""
-    faults = (record.status != PENDING) + (record.cancel is not None) + (record.due is not None and record.due > now)
-    return faults == 1
 
 
 def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...], context: Context) -> Whole:
@@ -149,9 +157,10 @@ def due_for_sweep(world: World, command: c.Command, now: int) -> list[int]:
     """The ordinals of the jobs that this sweep must move, oldest first."""
     own = command.host if type(command) is c.StartUp else None
     return [
-        n
-        for n, record in enumerate(world.jobs, 1)
-        if sweepable(record, now) or (own is not None and record.status == RUNNING and c.host_of(record.owner) == own)
+        job
+        for job, (_, status, owner, _, expires, _, _, _, _, cancel, _) in enumerate(world.jobs, 1)
+        if (status == RUNNING and (expires is None or expires <= now or c.host_of(owner) == own))
+        or (status == PENDING and cancel is not None)
     ]
 
 
@@ -183,7 +192,8 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
         if hook.kind in ("raise", "cancel"):
             return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, "the hook raised, yet rows moved")
         checks.append(_GIVEN)
-    if sorted(outcome.hooked or ()) != (sorted(moved) if hook is not None else []):
+    # Most sweeps carry no hook, and then there is nothing to sort.
+    if (hook is not None or outcome.hooked) and sorted(outcome.hooked or ()) != (sorted(moved) if hook else []):
         return Violation(_GIVEN.clause, _GIVEN.reason, f"the hook was given {outcome.hooked}, changed were {moved}")
     if context.overlapped:
         return tuple(checks)
@@ -200,9 +210,10 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
             checks.append(_NOTHING)
     elif type(command) is c.Tick:
         checks.append(_LOOP)
-    if len({world.jobs[n - 1].token for n in must if world.jobs[n - 1].status == RUNNING}) > 1:
+    if len(must) > 1 and len({world.jobs[n - 1].token for n in must if world.jobs[n - 1].status == RUNNING}) > 1:
         checks.append(_PER_ROW)
-    checks += _spared(world, command, must, now)
+    if len(must) < len(world.jobs):
+        checks += _spared(world, command, must, now)
     return tuple(checks)
 
 

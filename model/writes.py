@@ -184,7 +184,7 @@ def _end(record: Record, status: str, answer: Answer, check: Check, why: str, co
     wrong = spelling(record, command, status, answer.status, check, why)
     if wrong is not None:
         return wrong
-    return terminal(record, status), (check,)
+    return terminal(record, status, record.token, record.cancel), (check,)
 
 
 def _renewed(record: Record, command: c.Renew, answer: o.Accepted, now: int) -> Judged:

@@ -11,7 +11,7 @@ import pytest
 from fencepost.adapters.memory import MemoryAdapter
 from fencepost.conformance import generate
 from fencepost.conformance.examine import Examination, sequential_clauses
-from fencepost.conformance.generate import NUMBERS, choose, scripts
+from fencepost.conformance.generate import NUMBERS, Aim, scripts
 from fencepost.conformance.profiles import PROFILES
 from fencepost.conformance.session import Session
 from fencepost.model import commands as c
@@ -22,6 +22,7 @@ from fencepost.model.values import Value, field_values
 from fencepost.model.world import Context, Step, World
 from hypothesis import HealthCheck, given, settings
 
+choose = Aim().choose
 everywhere = pytest.mark.parametrize("spec", QUEUES.values(), ids=lambda spec: spec.key)
 
 

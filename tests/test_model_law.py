@@ -18,7 +18,7 @@ from fencepost.model.choices import Bounds, last
 from fencepost.model.explore import Explorer
 from fencepost.model.legal import outcomes
 from fencepost.model.queues import BACKFILL, MUTATION, QueueSpec
-from fencepost.model.step import SWEEPS, step
+from fencepost.model.step import step
 from fencepost.model.whole import due_for_sweep
 from fencepost.model.world import Context, Step, World
 
@@ -135,7 +135,7 @@ def disagreements(world: World, command: c.Command, candidates: Iterator[o.Outco
     """The candidates of which `step` thinks otherwise than `outcomes`; `seen` collects what `step` thought."""
     now = world.now
     context = Context(now, False, None)
-    idle = type(command) in SWEEPS and not due_for_sweep(world, command, now)
+    idle = type(command) in c.SWEEPS and not due_for_sweep(world, command, now)
     legal = list(outcomes(world, command, context))
     allowed = {plain(each, idle) for each in legal}
     if isinstance(command, c.Configure) and o.Accepted("configured") in allowed:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from fencepost.model.errors import PATTERNS, Patterns, classify
+from fencepost.model.errors import PATTERNS, Patterns, classifier, classify
 
 
 def _reordered(first: str, second: str) -> Patterns:
@@ -25,21 +25,16 @@ _ANYWHERE = tuple(
 _ANY_FAILED = tuple((family, (*globs, "*_FAILED") if family == "CONTENT" else globs) for family, globs in PATTERNS)
 
 
-def limit_before_cancel(code: str) -> str | None:
-    """LIMIT outranks CANCEL."""
-    return classify(code, patterns=_LIMIT_BEFORE_CANCEL)
+limit_before_cancel = classifier(patterns=_LIMIT_BEFORE_CANCEL)
+"""LIMIT outranks CANCEL."""
+
+without_exact = classifier(exact={})
+"""No code outranks the patterns."""
+
+any_failed = classifier(patterns=_ANY_FAILED)
+"""A bare `_FAILED` is a verdict on the content."""
 
 
 def unanchored(code: str) -> str | None:
     """A code of no family gets that of any pattern that stands somewhere in it."""
     return classify(code) or next((family for family, pattern in _ANYWHERE if pattern.search(code)), None)
-
-
-def without_exact(code: str) -> str | None:
-    """No code outranks the patterns."""
-    return classify(code, exact={})
-
-
-def any_failed(code: str) -> str | None:
-    """A bare `_FAILED` is a verdict on the content."""
-    return classify(code, patterns=_ANY_FAILED)
