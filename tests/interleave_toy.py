@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from fencepost.adapters.conflicts import is_conflict
 from fencepost.adapters.reference.server import PostgresSource, acquire
 from fencepost.conformance.interleave.exhaustive import Exhaustive
-from fencepost.conformance.interleave.gate import Gate, is_conflict
+from fencepost.conformance.interleave.gate import Gate
 from fencepost.conformance.interleave.played import Played
 from fencepost.conformance.interleave.scheduler import Strategy, run_schedule
 from sqlalchemy import event, text
@@ -173,7 +174,7 @@ def write_ahead(connection: Any, _record: Any) -> None:
 @contextlib.asynccontextmanager
 async def toy_on(database: str, place: Path, actors: int = 2, begins: bool = True) -> AsyncIterator[Toy]:
     if database == "pg":
-        settings = {"synchronous_commit": "off", "deadlock_timeout": "100ms", "search_path": "interleave_toy"}
+        settings = {"synchronous_commit": "off", "search_path": "interleave_toy"}
         engine = create_async_engine(
             acquire(PostgresSource()), poolclass=NullPool, connect_args={"server_settings": settings}
         )
@@ -200,6 +201,8 @@ async def toy_on(database: str, place: Path, actors: int = 2, begins: bool = Tru
             stack.callback(worker.gate.detach)
             workers.append(worker)
             if database == "pg":
+                # Of deadlocked actors the one with the lowest number loses.
+                await worker.run(f"SET deadlock_timeout = {500 * 4 ** (number - 1)}")
                 pids.append(await worker.run("SELECT pg_backend_pid()"))
                 await worker.commit()
         yield Toy(engine, control, workers, pids)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fencepost.adapters.conflicts import is_conflict
 from fencepost.adapters.contract import AdapterError
-from fencepost.adapters.reference.database import Database, Instant, PostgresDatabase, SqliteDatabase, is_conflict
+from fencepost.adapters.reference.database import Database, Instant, PostgresDatabase, SqliteDatabase
 from fencepost.adapters.reference.server import PostgresSource, acquire
 from sqlalchemy import Column, Integer, MetaData, String, Table, select, text
 from sqlalchemy.exc import DBAPIError

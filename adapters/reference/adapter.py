@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, ClassVar, TypeVar
 
+from fencepost.adapters.conflicts import is_conflict
 from fencepost.adapters.contract import Actor, Adapter, Capabilities, HookRun
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
@@ -18,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from .claims import claim
-from .database import Database, PostgresDatabase, SqliteDatabase, is_conflict
+from .database import Database, PostgresDatabase, SqliteDatabase
 from .rules import CONTRACT, Rules
 from .runtime import Runtime
 from .server import PostgresSource
@@ -86,7 +87,7 @@ class ReferenceAdapter(Adapter):
     async def connection(self, worker: int) -> AsyncConnection:
         """This actor's connection, on which a write conflict shows at once."""
         connection = await self.actor(worker).connect()
-        await self.database.never_wait(connection)
+        await self.database.show_conflicts(connection, worker)
         return connection
 
     async def blocked(self, workers: Collection[int]) -> frozenset[int]:

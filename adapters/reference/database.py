@@ -1,7 +1,7 @@
 """The databases that the reference runtime runs on: one connection for each actor, one more for whoever watches.
 
-It opens and removes a place of its own (a file, a schema), answers what the server knows about open transactions,
-locks and waiters, and says what a write conflict is. It must never know a queue, a clause or a verdict.
+It opens and removes a place of its own (a file, a schema), and answers what the server knows about open transactions,
+locks and waiters. It must never know a queue, a clause or a verdict.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import asyncpg
+from fencepost.adapters.conflicts import is_conflict
 from fencepost.adapters.contract import AdapterError
 from sqlalchemy import Connection, DateTime, Dialect, Executable, Integer, MetaData, Row, Table, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -31,12 +32,10 @@ from .server import PostgresSource, acquire, describe
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 """The instant of tick 0."""
 
-CONFLICT_STATES = frozenset({"40001", "40P01"})
-CONFLICT_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-PRIMARY_CODE = 0xFF  # the low byte of SQLite's extended result codes
-
 CONNECT_SECONDS = 10.0
 LOCK_SECONDS = 10.0
+DEADLOCK_MILLISECONDS = tuple(500 * 4 ** max(rank - 1, 0) for rank in range(10))
+"""By rank: each long against the time that all need to come to wait, and against the wait of the rank before."""
 RESETS_PER_VACUUM = 256
 
 
@@ -62,17 +61,6 @@ class Instant(TypeDecorator[int]):
             return round((value - EPOCH).total_seconds())
         tick: int | None = value
         return tick
-
-
-def is_conflict(error: BaseException) -> bool:
-    """Whether a statement or commit lost a write conflict: SQLite BUSY or LOCKED, PostgreSQL 40001 or 40P01.
-
-    Takes what SQLAlchemy raised or what the driver raised.
-    """
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, sqlite3.Error):
-        return getattr(cause, "sqlite_errorcode", 0) & PRIMARY_CODE in CONFLICT_CODES
-    return getattr(cause, "sqlstate", None) in CONFLICT_STATES
 
 
 class Database(abc.ABC):
@@ -122,8 +110,10 @@ class Database(abc.ABC):
         """The names of those whose running statement waits for a lock that another of them holds."""
 
     @abc.abstractmethod
-    async def never_wait(self, connection: AsyncConnection) -> None:
-        """From now on a write conflict on this connection shows at once; nobody retries it unseen."""
+    async def show_conflicts(self, connection: AsyncConnection, rank: int) -> None:
+        """From now on a write conflict on this connection shows at once; nobody retries it unseen. Of connections that
+        deadlock, the one with the lowest rank (1, 2, 3 …) loses, so that a deadlock can be replayed.
+        """
 
     async def connect(self, name: str) -> AsyncConnection:
         """A physical connection for the one actor of this name, who keeps it and may close it.
@@ -221,7 +211,7 @@ class SqliteDatabase(Database):
         transactions = sum(_driver(connection).in_transaction for connection in connections.values())
         return transactions, int(transactions > 0 and self._write_locked())
 
-    async def never_wait(self, connection: AsyncConnection) -> None:
+    async def show_conflicts(self, connection: AsyncConnection, rank: int) -> None:
         await _driver(connection).execute("PRAGMA busy_timeout = 0")
 
     async def blocked(self, connections: Mapping[str, AsyncConnection]) -> frozenset[str]:
@@ -325,8 +315,12 @@ class PostgresDatabase(Database):
         row = await self._ask(_PROBE, [_pid(connection) for connection in connections.values()])
         return row[0]["transactions"], row[0]["locks"]
 
-    async def never_wait(self, connection: AsyncConnection) -> None:
-        """Nothing to do: nothing is retried here."""
+    async def show_conflicts(self, connection: AsyncConnection, rank: int) -> None:
+        """Nothing is retried here; whoever first looks for a deadlock that he is in loses. A role that is no superuser
+        may not say when, and then whoever waited first loses, by a hair.
+        """
+        with contextlib.suppress(asyncpg.InsufficientPrivilegeError):
+            await _driver(connection).execute(f"SET deadlock_timeout = {DEADLOCK_MILLISECONDS[rank]}")
 
     async def blocked(self, connections: Mapping[str, AsyncConnection]) -> frozenset[str]:
         names = {_pid(connection): name for name, connection in connections.items()}

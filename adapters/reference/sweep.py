@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fencepost.adapters.conflicts import is_conflict
 from fencepost.adapters.contract import HookRun
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
@@ -19,7 +20,6 @@ from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from .database import is_conflict
 from .runtime import Runtime, call, first
 
 BEGINNING: dict[str, Any] = {"after_instant": 0, "after_job": 0}

@@ -45,8 +45,6 @@ SETTINGS = {
     "max_wal_senders": "0",
     "max_wal_size": "256MB",
     "checkpoint_timeout": "1h",
-    # Long against a scheduler's step, so that the first to wait is the victim each time a deadlock is replayed.
-    "deadlock_timeout": "100ms",
     "log_min_messages": "fatal",
 }
 

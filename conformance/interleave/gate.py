@@ -16,6 +16,7 @@ import functools
 import re
 from typing import Any, Protocol
 
+from fencepost.adapters.conflicts import is_conflict
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine, ExceptionContext
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -27,8 +28,6 @@ _FOR_LOCK = re.compile(r"\bFOR (?:NO KEY )?(?:UPDATE|(?:KEY )?SHARE)\b", re.IGNO
 _NO_WAIT = re.compile(r"\b(?:SKIP LOCKED|NOWAIT)\b", re.IGNORECASE)
 _LOCKLESS = frozenset({"SELECT", "COMMIT", "ROLLBACK"})
 _LOCKING = frozenset({"IMMEDIATE", "EXCLUSIVE"})
-_CONFLICT_STATES = frozenset({"40001", "40P01"})
-_CONFLICT_CODES = frozenset({5, 6})  # SQLITE_BUSY, SQLITE_LOCKED; extended codes carry them in the low byte
 
 
 class Watcher(Protocol):
@@ -75,14 +74,6 @@ def takes_locks(sql: str) -> bool:
 def may_wait(sql: str) -> bool:
     """Whether a statement is likely to wait where another holds row locks; a hint, never an answer."""
     return takes_locks(sql) and _NO_WAIT.search(sql) is None
-
-
-def is_conflict(error: BaseException | None) -> bool:
-    """Whether a driver's exception reports a write conflict."""
-    if getattr(error, "sqlstate", None) in _CONFLICT_STATES:
-        return True
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in _CONFLICT_CODES
 
 
 class Gate:
