@@ -15,10 +15,10 @@ from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.paths import Binding, Dangling, Naming
 from fencepost.model.queues import QueueSpec
-from fencepost.model.step import SETUP, step
+from fencepost.model.step import step
 from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.values import new
-from fencepost.model.world import Check, Context, Step, Violation, World
+from fencepost.model.world import SETUP, Check, Context, Step, Violation, World
 
 Chooser = Callable[[World, int], c.Command]
 """Turns a number into a command that this world offers."""

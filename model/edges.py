@@ -12,10 +12,10 @@ from . import commands as c
 from .canonical import at_rest, canonical_record, names, renamed
 from .choices import Bounds, advances, claims, enqueues, own, workers
 from .legal import outcomes
-from .moves import differs_by_own_lease
+from .moves import claimable, differs_by_own_lease
 from .queues import PENDING, QueueSpec
 from .step import step
-from .world import AS_EXPECTED, Checks, Context, Record, Violation, World, claimable, sweepable
+from .world import AS_EXPECTED, Checks, Context, Record, Violation, World, sweepable
 
 BITS = 20
 """A state's key holds one record's number per job, `BITS` bits each with 0 for no job, below its head's number."""

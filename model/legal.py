@@ -13,7 +13,6 @@ from . import outcomes as o
 from .errors import WHAT, classify
 from .queues import CANCELLED, FAILED, PENDING, RUNNING, SUCCEEDED
 from .step import step
-from .whole import due_for_sweep, eligible
 from .world import Context, Record, Step, World
 
 
@@ -35,7 +34,9 @@ def outcomes(world: World, command: c.Command, context: Context) -> Iterator[o.O
         case c.RequestCancel(job=int() as job):
             status = world.jobs[job - 1].status
             if status == PENDING:
-                yield o.CancelAnswer("recorded" if command.by_parent else "cancelled")
+                if command.by_parent:
+                    yield o.CancelAnswer("recorded")
+                yield o.CancelAnswer("cancelled")
             else:
                 yield o.CancelAnswer("recorded" if status == RUNNING else "terminal")
         case c.Recover() | c.Tick() | c.StartUp():
@@ -74,7 +75,8 @@ def _current(world: World, handle: c.Handle, now: int) -> bool:
 
 
 def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
-    ready = eligible(world, now)[: min(command.limit, command.max_claims)]
+    ready = [n for n, record in enumerate(world.jobs, 1) if _ready(record, now)]
+    ready = ready[: min(command.limit, command.max_claims)]
     if not ready:
         yield o.Claimed()
         return
@@ -89,6 +91,10 @@ def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
             continue
         handles = tuple(c.Handle(n, command.worker, _next_token(world.jobs[n - 1])) for n in taken)
         yield o.Claimed(handles, tuple(taken) if command.hook is not None else None)
+
+
+def _ready(record: Record, now: int) -> bool:
+    return record.status == PENDING and record.cancel is None and (record.due or 0) <= now
 
 
 def _next_token(record: Record) -> c.Token:
@@ -131,7 +137,7 @@ def _failure(record: Record, fail: c.Fail, now: int) -> o.Outcome:
 
 
 def _sweeps(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
-    must = due_for_sweep(world, command, now)
+    must = [n for n, record in enumerate(world.jobs, 1) if _must_move(record, command, now)]
     hook = command.hook if isinstance(command, c.Recover) else None
     if not must or hook is None:
         yield _swept(world, must, False, None, now)
@@ -147,6 +153,15 @@ def _sweeps(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
             yield from (o.HookRaised(tuple(must)), _swept(world, [], True, (), now))
             return
     yield _swept(world, moved, moved != must, tuple(moved), now)
+
+
+def _must_move(record: Record, command: c.Command, now: int) -> bool:
+    if record.status == PENDING:
+        return record.cancel is not None
+    if record.status != RUNNING:
+        return False
+    own = isinstance(command, c.StartUp) and c.worker_name(record.owner).startswith(c.prefix(command.host))
+    return own or record.expires is None or record.expires <= now
 
 
 def _swept(world: World, moved: list[int], failed: bool, hooked: tuple[int, ...] | None, now: int) -> o.Recovered:

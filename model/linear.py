@@ -18,10 +18,10 @@ from .legal import outcomes
 from .outcomes import Row, View
 from .part import Part
 from .queues import PENDING, RUNNING
-from .step import SETUP, parts
+from .step import parts
 from .view import blame, blame_rejected, checks_of_view, mismatch, row_fault, stray
 from .whole import whole_claim, whole_sweep
-from .world import Checks, Context, Record, Violation, World
+from .world import SETUP, Checks, Context, Record, Violation, World
 
 
 class Operation(NamedTuple):
@@ -220,8 +220,8 @@ class _Job:
             ):
                 return Violation("CLAIM-06", "claim: two winners", f"{wrong.field} is {wrong.found} after two claims")
             decided = last.decided(wrong.field)
-            return blame(decided.part, decided.before, decided.after, wrong, row, ())
-        return row_fault(last.part, last.before, record, row, last.now, ())
+            return blame(decided.part, decided.before, decided.after, wrong, row, None, ())
+        return row_fault(last.part, last.before, record, row, None, last.now, ())
 
     def _unexplained(self) -> Violation:
         """The row changed, and no operation says so: the clause of the one that is the likeliest to have done it."""

@@ -6,7 +6,7 @@ from . import commands as c
 from . import outcomes as o
 from .part import Answer, Judged, requeued, spelling, terminal
 from .queues import CANCELLED, FAILED, PENDING, RUNNING
-from .world import Check, Checks, Record, Violation, expired, sweepable
+from .world import SETUP, Check, Checks, Record, Violation, expired, sweepable
 
 
 def recover_target(record: Record) -> tuple[str, Check]:
@@ -32,6 +32,9 @@ OWN_PREFIX = Check("REC-05", "start-up: own prefix recovered", True)
 _FOREIGN = Check("REC-05", "start-up: foreign prefix untouched", True)
 
 
+_AT_ONCE = o.CancelAnswer("cancelled")
+
+
 def asked_before(by_parent: bool) -> str:
     """The reason of what a repeated cancel of a running job tests."""
     return f"cancel: requested before{', by its parent' if by_parent else ''}"
@@ -40,6 +43,7 @@ def asked_before(by_parent: bool) -> str:
 _CANCELS = {
     "cancelled": Check("CANCEL-01", "cancel: pending", True),
     "parent": Check("CLAIM-02", "cancel: pending, by its parent", False),
+    "ended": Check("CANCEL-01", "cancel: pending, by its parent", False),
     "terminal": Check("CANCEL-03", "cancel: terminal", True),
 }
 _RECORDED_CANCEL = {
@@ -58,21 +62,22 @@ def cancel_target(record: Record, command: c.RequestCancel, now: int) -> tuple[s
 
     A request repeated in the very instant of the first one has no teeth: nobody can tell which of them was kept.
     """
-    if record.status == PENDING:
-        if command.by_parent:
-            return "recorded", _CANCELS["parent"]
+    if record.status == PENDING and not command.by_parent:
         return "cancelled", _CANCELS["cancelled"]
-    if record.status == RUNNING:
-        if record.cancel is None:
-            return "recorded", _RECORDED_CANCEL[command.by_parent]
+    if record.status not in (PENDING, RUNNING):
+        return "terminal", _CANCELS["terminal"]
+    if record.cancel is not None:
         return "recorded", _ASKED_BEFORE[command.by_parent, record.cancel != now]
-    return "terminal", _CANCELS["terminal"]
+    return "recorded", _CANCELS["parent"] if record.status == PENDING else _RECORDED_CANCEL[command.by_parent]
 
 
 def judge_cancel(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
     """A cancel request, and its answer (CANCEL-01, 02, 03)."""
     assert isinstance(command, c.RequestCancel)
     expected, check = cancel_target(record, command, now)
+    if command.by_parent and record.status == PENDING and answer == _AT_ONCE:
+        # A parent's cancel may leave a pending child to the sweep, or end it (R§6.1 L4).
+        expected, check = "cancelled", _CANCELS["ended"]
     if type(answer) is not o.CancelAnswer or answer.answer != expected:
         got = answer.answer if type(answer) is o.CancelAnswer else type(answer).__name__
         return Violation(check.clause, check.reason, f"a cancel of a {record.status} job answers {expected}, got {got}")
@@ -85,22 +90,32 @@ def judge_cancel(record: Record, command: c.Command, answer: Answer, now: int) -
     return Record(spec, status, owner, token, expires, lease, attempts, budget, due, first, issued), (check,)
 
 
-RUNS = Check("CLAIM-01", "claim: running job", True)
-ENDED = Check("CLAIM-01", "claim: terminal job", True)
-ASKED = Check("CLAIM-02", "claim: cancel requested", True)
-NOT_DUE = Check("CLAIM-03", "claim: not due", True)
+_RUNS = Check("CLAIM-01", "claim: running job", True)
+_ENDED = Check("CLAIM-01", "claim: terminal job", True)
+_ASKED = Check("CLAIM-02", "claim: cancel requested", True)
+_NOT_DUE = Check("CLAIM-03", "claim: not due", True)
+
+
+def claimable(record: Record, now: int) -> bool:
+    """Whether a claim may take this job (CLAIM-01, 02, 03)."""
+    return record.status == PENDING and record.cancel is None and (record.due is None or record.due <= now)
 
 
 def claim_fault(record: Record, now: int) -> Check | None:
     """Why this job must not be claimed at `now`, or None if it may be."""
+    if claimable(record, now):
+        return None
     if record.status != PENDING:
-        return RUNS if record.status == RUNNING else ENDED
-    if record.cancel is not None:
-        return ASKED
-    return None if record.due is None or record.due <= now else NOT_DUE
+        return _RUNS if record.status == RUNNING else _ENDED
+    return _ASKED if record.cancel is not None else _NOT_DUE
 
 
-_CLAIMED = (Check("ATT-01", "claim: one attempt more", True),)
+def only_fault(record: Record, now: int) -> bool:
+    """Whether just one predicate keeps this job from being claimed, so that leaving it has teeth."""
+    faults = (record.status != PENDING) + (record.cancel is not None) + (record.due is not None and record.due > now)
+    return faults == 1
+
+
 _TOKEN = Check("FENCE-03", "claim: a token never repeats", True)
 _TOKEN_NEXT = Check("CLAIM-05", "claim: generation + 1", True)
 
@@ -113,21 +128,26 @@ def judge_claim(record: Record, command: c.Command, answer: Answer, now: int) ->
         return Violation(fault.clause, fault.reason, f"must not be claimed: {_claim_why(record)}")
     spec = record.spec
     token = answer.token
+    checks: Checks = ()
     if spec.has_token:
+        if type(token) is not int or type(record.token) is not int:
+            return Violation(SETUP, "a token of another kind", f"{spec.key} counts generations, got {token!r}")
         if any(token == old for _, old in record.issued):
             return Violation(_TOKEN.clause, _TOKEN.reason, f"token {token} was issued before")
-        if type(record.token) is int and token != record.token + 1:
+        if token != record.token + 1:
             return Violation(_TOKEN_NEXT.clause, _TOKEN_NEXT.reason, f"token {token} after {record.token}")
+        checks = (_TOKEN, _TOKEN_NEXT)
+    elif token is not None:
+        return Violation(SETUP, "a token of another kind", f"{spec.key} has no token beyond the owner, got {token!r}")
     lease = command.lease or spec.lease_seconds
-    issued = record.issued if (answer.worker, token) in record.issued else (*record.issued, (answer.worker, token))
-    if not spec.has_token and issued is record.issued:
-        # An owner-only handle is the same whichever claim returned it; the newest stays last (`holder`).
-        issued = (*(pair for pair in issued if pair[0] != answer.worker), (answer.worker, token))
+    pair = (answer.worker, token)
+    # An owner-only handle is the same whichever claim returned it; the newest stays last (`holder`).
+    issued = (*(old for old in record.issued if old != pair), pair) if pair in record.issued else (*record.issued, pair)
     after = Record(
         spec, RUNNING, answer.worker, token, now + lease, lease, record.attempts + 1, record.max_attempts, record.due,
         None, issued,
     )  # fmt: skip
-    return after, (*_CLAIMED, _TOKEN, _TOKEN_NEXT) if spec.has_token else _CLAIMED
+    return after, checks
 
 
 def _claim_why(record: Record) -> str:
@@ -141,7 +161,7 @@ def _claim_why(record: Record) -> str:
 def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
     """One row that a sweep moved (REC-01, 02, 03, 05, 07, CANCEL-05, CLAIM-02, LEASE-07)."""
     assert isinstance(answer, o.RecoveredRow)
-    if not sweepable(record, now) and not _own_leftover(record, command):
+    if not sweepable(record, now) and not own_leftover(record, command):
         return swept_wrongly(record, command, now)
     status, check = recover_target(record)
     wrong = spelling(record, command, status, answer.status, check, "the sweep must leave the job")
@@ -159,10 +179,12 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
         return terminal(record, status, token, record.cancel), checks
     if record.spec.backs_off and (answer.due is None or answer.due <= now):
         return Violation("REC-01", _REQUEUED.reason, f"backs off, so it is due after {now}, not at {answer.due}")
+    if answer.due is not None and not record.spec.backs_off:
+        return Violation("REC-01", _REQUEUED.reason, f"there is no back-off, so it is due at once, not at {answer.due}")
     return requeued(record, token, record.attempts, answer.due), checks
 
 
-def _own_leftover(record: Record, command: c.Command) -> bool:
+def own_leftover(record: Record, command: c.Command) -> bool:
     """Whether this start-up must settle the row although its lease is valid (REC-05)."""
     return type(command) is c.StartUp and record.status == RUNNING and c.host_of(record.owner) == command.host
 

@@ -18,16 +18,14 @@ from .values import new
 from .view import (
     blame,
     blame_rejected,
+    checks_beside,
     checks_of_view,
     mismatch,
     row_fault,
     stray,
 )
 from .whole import whole_claim, whole_sweep
-from .world import AS_EXPECTED, Check, Checks, Context, Record, Step, Violation, World
-
-SETUP = "SETUP"
-"""The clause name of a violation that is no clause's: the adapter did not do what the harness needs."""
+from .world import AS_EXPECTED, SETUP, Check, Checks, Context, Record, Step, Violation, World
 
 _BY_HANDLE: frozenset[type] = frozenset(c.HANDLE_COMMANDS)
 
@@ -46,9 +44,14 @@ def parts(command: c.Command, outcome: o.Outcome) -> tuple[Part, ...]:
     if isinstance(command, c.RequestCancel):
         return (new(Part, (command.job, command, outcome)),)
     if isinstance(command, c.Atomically) and isinstance(outcome, o.Atomic) and command.end == "commit":
-        inner = zip(command.commands, outcome.outcomes, strict=True)
-        return tuple(part for each, answer in inner for part in parts(each, answer))
+        return parts_inside(command, outcome)
     return ()
+
+
+def parts_inside(command: c.Atomically, outcome: o.Atomic) -> tuple[Part, ...]:
+    """The parts of a caller's transaction, whether he then commits them or not."""
+    inner = zip(command.commands, outcome.outcomes, strict=True)
+    return tuple(part for each, answer in inner for part in parts(each, answer))
 
 
 _NO_EFFECT: frozenset[type] = frozenset({o.Conflict, o.HookRaised, o.Unknown})
@@ -61,13 +64,14 @@ def step(world: World, command: c.Command, outcome: o.Outcome, context: Context)
     where nobody looked. Returns the world after it with the checks made, or the clause that it broke.
     """
     kind = type(command)
-    by_itself = _BY_ITSELF.get(kind)
-    if by_itself is not None:
-        return by_itself(world, command, outcome, context)
     if type(outcome) not in _KINDS[kind]:
-        fault = _wrong_kind(command, outcome, context)
+        fault = outcome_fault(command, outcome, context)
         if fault is not None:
             return fault
+    else:
+        by_itself = _BY_ITSELF.get(kind)
+        if by_itself is not None:
+            return by_itself(world, command, outcome, context)
     pieces = parts(command, outcome)
     judged = _fold(world, pieces, context)
     if type(judged) is Violation:
@@ -132,19 +136,24 @@ _KINDS: dict[type, tuple[type, ...]] = {
     c.Configure: (o.Accepted, o.Rejected),
     c.Classify: (o.Classified,),
     c.Crash: (o.Done,),
+    c.Advance: (o.Done,),
+    c.Enqueue: (o.Enqueued,),
+    c.Atomically: (o.Atomic,),
 }
 """The kinds of outcome that each command can have, beside Conflict and Unknown."""
 
 
-def _wrong_kind(command: c.Command, outcome: o.Outcome, context: Context) -> Violation | None:
+def outcome_fault(command: c.Command, outcome: o.Outcome, context: Context) -> Violation | None:
     """A conflict that nobody can have caused, or an outcome that this command cannot have."""
     kind = type(outcome)
-    if kind is o.Unknown:
+    if kind in _KINDS[type(command)]:
         return None
     if kind is o.Conflict:
         if context.overlapped:
             return None
         return Violation("CLAIM-09", "conflict with nobody", "nothing overlapped, so a lock was left behind")
+    if kind is o.Unknown:
+        return Violation(SETUP, "outcome of another kind", "a lost reply leaves several worlds: ask `possible`")
     return Violation(SETUP, "outcome of another kind", f"{command.verb} cannot answer {kind.__name__}")
 
 
@@ -187,16 +196,15 @@ _CLASSIFIED = (Check("ERR-01", "classify: family", True),)
 
 
 def _advance(world: World, command: c.Advance, outcome: o.Outcome, context: Context) -> Step | Violation:
-    if outcome is not o.DONE:
-        return Violation(SETUP, "outcome of another kind", f"advance cannot answer {type(outcome).__name__}")
     if world.rows is not None and context.view is not None and world.rows != context.view:
         return Violation(SETUP, "rows changed with the clock", "no command ran, yet a row changed")
     return Step(World(world.spec, world.now + command.seconds, world.jobs, world.rows), ())
 
 
-def _enqueue(world: World, command: c.Enqueue, outcome: o.Outcome, context: Context) -> Step | Violation:
-    if not isinstance(outcome, o.Enqueued):
-        return Violation(SETUP, "outcome of another kind", f"enqueue cannot answer {type(outcome).__name__}")
+def _enqueue(world: World, command: c.Enqueue, outcome: o.Enqueued, context: Context) -> Step | Violation:
+    if (type(outcome.token) is int) != (world.spec.fence == "generation"):
+        wanted = "the generation that the job starts from" if world.spec.fence == "generation" else "no token"
+        return Violation(SETUP, "a token of another kind", f"{world.spec.key} needs {wanted}, got {outcome.token!r}")
     if outcome.job != len(world.jobs) + 1:
         return Violation(SETUP, "job id used twice", f"the new job's id is that of job {outcome.job}")
     due = context.now + command.due_in if command.due_in else None
@@ -214,33 +222,34 @@ def _enqueue(world: World, command: c.Enqueue, outcome: o.Outcome, context: Cont
     return Step(World(world.spec, world.now, (*world.jobs, record), context.view), ())
 
 
-def _atomically(world: World, command: c.Atomically, outcome: o.Outcome, context: Context) -> Step | Violation:
+def _atomically(world: World, command: c.Atomically, outcome: o.Atomic, context: Context) -> Step | Violation:
     """Inside, each command is judged after the one before; a rollback then leaves the world as it was."""
-    if isinstance(outcome, o.Conflict) and context.overlapped:
-        return Step(world, ())
-    if not isinstance(outcome, o.Atomic) or len(outcome.outcomes) != len(command.commands):
+    if len(outcome.outcomes) != len(command.commands):
         return Violation(SETUP, "outcome of another kind", "atomically answers one outcome per command")
     inner = world._replace(rows=None)
     checks: Checks = ()
+    undone: Check | None = None
     blind = Context(context.now, context.overlapped, None)
     for each, answer in zip(command.commands, outcome.outcomes, strict=True):
         judged = step(inner, each, answer, blind)
         if isinstance(judged, Violation):
-            return judged
+            pieces = parts(each, answer)
+            return _refine(judged, world, pieces[0], context) if pieces and command.end == "commit" else judged
+        if undone is None and judged.world.jobs != inner.jobs:
+            undone = _UNDONE[type(each)]
         inner, checks = judged.world, checks + judged.checks
     if command.end == "commit":
         # Of several commands to one job the one that took effect last, and so decided its row, comes last.
         effective = sorted(parts(command, outcome), key=_took_effect)
         return _seen(world, inner.jobs, checks, command, outcome, tuple(effective), context)
-    first = command.commands[0]
-    undone = _UNDONE[type(first)]
-    if inner.jobs != world.jobs:
-        checks += (undone,)
+    if undone is None:
+        # Nothing took effect, so a row that changed is a matter of the rejection, not of the rollback.
+        return _seen(world, world.jobs, checks, command, outcome, parts_inside(command, outcome), context)
     if context.view is AS_EXPECTED:
-        return Step(World(world.spec, world.now, world.jobs, None), checks)
+        return Step(World(world.spec, world.now, world.jobs, None), (*checks, undone))
     if context.view is not None and world.rows is not None and context.view != world.rows:
         return Violation(undone.clause, undone.reason, f"the caller's {command.end} undoes all of it")
-    return Step(World(world.spec, world.now, world.jobs, context.view), checks)
+    return Step(World(world.spec, world.now, world.jobs, context.view), (*checks, undone))
 
 
 _UNDONE = {
@@ -251,7 +260,7 @@ _UNDONE = {
     )
     for kind in c.ATOMIC_COMMANDS
 }
-"""What a write tests that its caller then undoes, by the first command of the transaction."""
+"""What a write tests that its caller then undoes, by the first command of the transaction that had an effect."""
 
 
 def _took_effect(part: Part) -> bool:
@@ -276,7 +285,8 @@ def _seen(
     if view is None:
         return Step(World(world.spec, world.now, jobs, None, claim), checks)
     if view is AS_EXPECTED:
-        return Step(World(world.spec, world.now, jobs, None, claim), checks + _as_expected(world, jobs, pieces))
+        checks += _as_expected(world, jobs, command, pieces)
+        return Step(World(world.spec, world.now, jobs, None, claim), checks)
     if len(view) != len(jobs):
         return Violation(SETUP, "rows lost or added", f"{len(jobs)} jobs were enqueued, {len(view)} rows are there")
     rows = world.rows
@@ -284,65 +294,78 @@ def _seen(
         # Nothing was to change, and nothing did: the common case costs one comparison.
         for each in pieces:
             checks += _rejected(each)
-        return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks + _untouched(jobs)))
+        checks += _beside(jobs, command, pieces)
+        return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
     touched = {part.job: part for part in pieces}
     now = context.now
     for at, row in enumerate(view):
         before = world.jobs[at]
         record = jobs[at]
+        part = touched.get(at + 1)
         if record is not before:
-            part = touched[at + 1]
+            assert part is not None
             others = () if len(touched) == 1 else tuple([jobs[other - 1] for other in touched if other <= at])
+            # Where a caller did several things to one job, the row before the last of them was never seen.
+            old = None if rows is None or len(touched) < len(pieces) else rows[at]
             wrong = mismatch(record, row)
             if wrong is not None:
-                return blame(part, before, record, wrong, row, others)
-            fault = row_fault(part, before, record, row, now, others)
+                return blame(part, before, record, wrong, row, old, others)
+            fault = row_fault(part, before, record, row, old, now, others)
             if fault is not None:
                 return fault
-            checks += checks_of_view(part.command, record)
+            checks += _accepted(part, before, record)
         elif rows is not None and rows[at] is not row and rows[at] != row:
-            if at + 1 in touched:
-                return blame_rejected(touched[at + 1], before, now)
+            if part is not None:
+                return blame_rejected(part, before, now)
             return stray(command, outcome, before, rows[at], row, now)
-        elif at + 1 in touched:
-            checks += _rejected(touched[at + 1])
-    return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks + _untouched(world.jobs)))
+        elif part is not None:
+            checks += _rejected(part)
+    checks += _beside(world.jobs, command, pieces)
+    return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
 
 
-def _as_expected(world: World, jobs: tuple[Record, ...], pieces: tuple[Part, ...]) -> Checks:
+def _as_expected(world: World, jobs: tuple[Record, ...], command: c.Command, pieces: tuple[Part, ...]) -> Checks:
     """What a look at the rows of a right queue would have tested."""
-    touched = {part.job: part for part in pieces}
     checks: Checks = ()
-    for job, part in touched.items():
-        record = jobs[job - 1]
-        checks += _rejected(part) if record is world.jobs[job - 1] else checks_of_view(part.command, record)
-    return checks + _untouched(world.jobs)
+    for job, part in {part.job: part for part in pieces}.items():
+        before, record = world.jobs[job - 1], jobs[job - 1]
+        checks += _rejected(part) if record is before else _accepted(part, before, record)
+    return checks + _beside(world.jobs, command, pieces)
 
 
-_HONEST = {kind: (Check("FENCE-06", f"{kind.verb}: a rejection says so", True),) for kind in c.HANDLE_COMMANDS}
-_INV_6 = (Check("INV-6", "a row with a cancel request stays unclaimed", True),)
-_INV_7 = (Check("INV-7", "a terminal row stays unclaimed", True),)
-_INV_6_7 = _INV_6 + _INV_7
+def _accepted(part: Part, before: Record, after: Record) -> Checks:
+    """A right row; a renewal in the tick of the one before changes nothing that could be wrong."""
+    return checks_of_view(part.command, after) if after != before else ()
+
+
+_HONEST: dict[type, Checks] = {
+    kind: (Check("FENCE-06", f"{kind.verb}: a rejection says so", True),)
+    for kind in c.HANDLE_COMMANDS
+    if kind is not c.Checkpoint
+}
 
 
 def _rejected(part: Part) -> Checks:
     """A rejection that left the row alone: had it been answered "accepted", FENCE-06 would have been broken."""
-    if type(part.answer) is o.Rejected and type(part.command) is not c.Checkpoint:
-        return _HONEST[type(part.command)]  # type: ignore[index]
-    return ()
+    return _HONEST.get(type(part.command), ()) if type(part.answer) is o.Rejected else ()
 
 
-def _untouched(before: tuple[Record, ...]) -> Checks:
-    """INV-6 and INV-7, where a job was there that a wrong step could have set running."""
-    asked = ended = False
-    for record in before:
-        if record.status == PENDING:
-            asked = asked or record.cancel is not None
-        elif record.status != RUNNING:
+def _beside(before: tuple[Record, ...], command: c.Command, pieces: tuple[Part, ...]) -> Checks:
+    """What the look at the rows that the command had no business with has tested."""
+    mine = [part.job for part in pieces]
+    asked = ended = other = False
+    for job, record in enumerate(before, 1):
+        if job in mine:
+            continue
+        if record.status == RUNNING:
+            other = True
+        elif record.status != PENDING:
             ended = True
-    if not ended:
-        return _INV_6 if asked else ()
-    return _INV_6_7 if asked else _INV_7
+        elif record.cancel is None:
+            other = True
+        else:
+            asked = True
+    return checks_beside(command, asked, ended, other)
 
 
 _BY_ITSELF: dict[type, Callable[..., Step | Violation]] = {

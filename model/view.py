@@ -11,12 +11,12 @@ from typing import NamedTuple
 from . import commands as c
 from . import outcomes as o
 from .errors import classify
-from .moves import asked_before
+from .moves import asked_before, swept_wrongly
 from .outcomes import Row
 from .part import Part, row_reason
 from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING
-from .world import Check, Checks, Record, Violation
-from .writes import standing
+from .world import Check, Checks, Record, Violation, sweepable
+from .writes import refusal
 
 
 class Mismatch(NamedTuple):
@@ -39,14 +39,15 @@ def mismatch(record: Record, row: Row) -> Mismatch | None:
         return Mismatch("attempts", record.attempts, row.attempts)
     if row.max_attempts != record.max_attempts:
         return Mismatch("max_attempts", record.max_attempts, row.max_attempts)
-    if row.cancel != record.cancel:
+    # Whether a job that has ended cancelled says when that was asked for, the contract leaves open.
+    if row.cancel != record.cancel and status != CANCELLED:
         return Mismatch("cancel", record.cancel, row.cancel)
     if status == RUNNING:
         if row.owner != c.WORKER_NAMES[record.owner]:
             return Mismatch("owner", c.WORKER_NAMES[record.owner], row.owner)
         if row.token != record.token and spec.has_token:
             return Mismatch("token", record.token, row.token)
-        if row.heartbeat is not None and record.expires is not None and row.heartbeat != record.expires - record.lease:
+        if record.expires is not None and row.heartbeat != record.expires - record.lease:
             return Mismatch("heartbeat", record.expires - record.lease, row.heartbeat)
         if row.finished is not None:
             return Mismatch("finished", None, row.finished)
@@ -80,33 +81,32 @@ _BY_VERB: dict[type, dict[str, str]] = {
 
 
 def blame(
-    part: Part, before: Record, after: Record, wrong: Mismatch, row: Row, others: tuple[Record, ...]
+    part: Part, before: Record, after: Record, wrong: Mismatch, row: Row, old: Row | None, others: tuple[Record, ...]
 ) -> Violation:
     """The clause that a wrong row breaks after an accepted part.
 
-    `others` are the records of rows moved before it, whose rows are right.
+    `old` is the row before it, None where nobody looked; `others` are the records of rows moved before it, whose rows
+    are right.
     """
-    kind = type(part.command)
+    command = part.command
+    kind = type(command)
     clause = _BY_VERB[kind].get(wrong.field, _BY_VERB[kind][""])
-    reason = row_reason(part.command, after.status)
-    if wrong.field == "status" and isinstance(wrong.found, str):
-        if OLD_SPELLINGS.get(wrong.found) == after.status and wrong.found not in after.spec.terminal:
-            clause = "TERM-04"
-        elif wrong.found not in after.spec.terminal and wrong.found not in (PENDING, RUNNING):
-            clause = "TERM-01"
-        elif row.status == before.spec.spell(before.status) and isinstance(part.command, c.HandleCommand):
-            clause = "FENCE-06"
-    elif kind is c.Fail and after.status == PENDING:
-        clause = "ATT-01" if wrong.field == "attempts" else "ATT-02"
-    elif kind is c.RequestCancel:
+    reason = row_reason(command, after.status)
+    if kind is c.Fail and after.status == PENDING and wrong.field != "attempts":
+        clause = "ATT-02"
+    elif isinstance(command, c.RequestCancel):
         clause = _cancel_clause(before, wrong.field)
-        if clause == "CANCEL-03" and isinstance(part.command, c.RequestCancel):
-            reason = asked_before(part.command.by_parent)
+        if clause == "CANCEL-03":
+            reason = asked_before(command.by_parent)
     elif kind in c.SWEEPS:
         if wrong.field in ("token", "due") and any(_same(wrong, record) for record in others):
-            clause, reason = "REC-09", "sweep: generation per row"
-        elif wrong.field == "finished" and after.status not in (PENDING, RUNNING):
+            clause, reason = "REC-09", PER_ROW
+        elif wrong.field == "finished" and after.status != PENDING:
             clause = "TERM-03"
+    if row == old and isinstance(command, c.HandleCommand):
+        clause = "FENCE-06"
+    elif wrong.field == "status" and wrong.found not in (*after.spec.terminal, PENDING, RUNNING):
+        clause = "TERM-04" if OLD_SPELLINGS.get(str(wrong.found)) == after.status else "TERM-01"
     return Violation(clause, reason, f"{wrong.field} expected {wrong.expected}, found {wrong.found}")
 
 
@@ -116,39 +116,45 @@ def _same(wrong: Mismatch, record: Record) -> bool:
 
 
 def _cancel_clause(before: Record, field: str) -> str:
-    if before.status == PENDING:
-        return "CANCEL-01"
-    return "CANCEL-03" if field == "cancel" and before.cancel is not None else "CANCEL-02"
+    if field == "cancel" and before.cancel is not None:
+        return "CANCEL-03"
+    return "CANCEL-01" if before.status == PENDING else "CANCEL-02"
 
 
 def blame_rejected(part: Part, before: Record, now: int) -> Violation:
-    """The clause that a rejected write breaks if the row changed all the same: that of its row in the naming table."""
+    """The clause that a call breaks which reports no effect, if the row changed all the same: the rule that forbade it,
+    that of the naming table's row, or, for a look at the cancel request, CANCEL-04.
+    """
     command = part.command
-    verb = command.verb
-    if isinstance(command, c.HandleCommand) and isinstance(command.handle, c.Handle):
-        at = standing(before, command.handle, now)
-        clause = at.renew if type(command) is c.Renew else at.write
-        return Violation(clause, f"{verb}: {at.name}", "answered as a rejection, yet the row changed")
-    return Violation("CANCEL-03", "cancel: terminal", "answered as too late, yet the row changed")
+    if type(command) is c.RequestCancel:
+        return Violation("CANCEL-03", "cancel: terminal", "answered as too late, yet the row changed")
+    if isinstance(command, c.Checkpoint):
+        return Violation("CANCEL-04", "checkpoint: changes nothing", "a look at the cancel request changed the row")
+    assert isinstance(command, c.HandleCommand)
+    check = refusal(before, command, now)
+    return Violation(check.clause, check.reason, "answered as a rejection, yet the row changed")
 
 
 def row_fault(
-    part: Part, before: Record, after: Record, row: Row, now: int, others: tuple[Record, ...]
+    part: Part, before: Record, after: Record, row: Row, old: Row | None, now: int, others: tuple[Record, ...]
 ) -> Violation | None:
     """What is wrong with the row of an accepted part beside the fields that every row of its status has.
 
-    `others` are the records of rows moved before it, whose rows are right.
+    `old` and `others` as in `blame`.
     """
     command = part.command
     if type(command) is c.Claim:
         return _claim_fault(command, row, now)
     if after.status in (PENDING, RUNNING):
+        if type(command) is c.RequestCancel and old is not None and row != old._replace(cancel=row.cancel):
+            clause = _cancel_clause(before, "")
+            return Violation(clause, row_reason(command, after.status), "more than the request was written")
         return None
     lost = before.status == RUNNING and type(command) in c.SWEEPS
     if lost and row.token != after.token and after.spec.has_token:
         why = f"token expected {after.token}, found {row.token}"
         if any(record.token == row.token for record in others):
-            return Violation("REC-09", "sweep: generation per row", why)
+            return Violation("REC-09", PER_ROW, why)
         return Violation("REC-01", row_reason(command, after.status), why)
     return _error_fault(command, after, row)
 
@@ -190,24 +196,56 @@ def stray(command: c.Command, outcome: o.Outcome, before: Record, old: Row, new:
     if type(outcome) is o.HookRaised or (type(outcome) is o.Recovered and outcome.failed):
         verb, clause = ("claim", "CLAIM-12") if kind is c.Claim else ("sweep", "REC-08")
         return Violation(clause, f"{verb}: hook raised, rolled back", "the hook raised, yet the row changed")
-    spec = before.spec
     if new.status == RUNNING and old.status != RUNNING:
         if kind is c.Claim:
             return Violation("CLAIM-07", "claim: running but not returned", "the row runs, and nobody holds its handle")
         if old.status != PENDING:
-            return Violation("INV-7", "a terminal row runs again", f"after {command.verb}")
+            return Violation(INV_7.clause, INV_7.reason, f"it runs again after {command.verb}")
         if old.cancel is not None:
-            return Violation("INV-6", "a row with a cancel request runs", f"after {command.verb}")
-    if old.status in spec.terminal:
+            return Violation(INV_6.clause, INV_6.reason, f"it runs after {command.verb}")
+    if old.status in before.spec.terminal:
         return Violation("TERM-02", f"{command.verb}: terminal row", "a terminal row never changes again")
     if kind in c.SWEEPS:
-        if before.status == RUNNING and before.expires is not None and before.expires > now:
-            clause = "REC-05" if kind is c.StartUp else "REC-02"
-            return Violation(clause, "sweep: valid lease untouched", "the lease is valid, yet the row changed")
-        return Violation("REC-10", "sweep: summary", "the row changed, the summary does not say so")
-    if kind is c.RequestCancel:
-        return Violation("CANCEL-02", "cancel: another job's row", "the cancel was of another job")
-    return Violation("FENCE-02", f"{command.verb}: another job's row", "the write was to another job")
+        if before.status == RUNNING and not sweepable(before, now):
+            return swept_wrongly(before, command, now)
+        return Violation("REC-10", "sweep: count", "the row changed, the summary does not say so")
+    clause = "CANCEL-02" if kind is c.RequestCancel else "FENCE-02"
+    return Violation(clause, another_row(command), "the command was about another job")
+
+
+INV_6 = Check("INV-6", "a row with a cancel request stays unclaimed", True)
+INV_7 = Check("INV-7", "a terminal row stays unclaimed", True)
+PER_ROW = "sweep: generation per row"
+
+
+def another_row(command: c.Command) -> str:
+    """The reason of what a look at a row tests that the command had no business with."""
+    return f"{command.verb}: another job's row"
+
+
+_BESIDE: dict[tuple[type, bool, bool, bool], Checks] = {}
+
+
+def checks_beside(command: c.Command, asked: bool, ended: bool, other: bool) -> Checks:
+    """What the look at rows has tested that the command had no business with: whether among them were pending ones with
+    a cancel request, ended ones, and any others.
+
+    A claim that takes one breaks a clause of its own, and a sweep has business with every asked one.
+    """
+    kind = type(command)
+    known = _BESIDE.get((kind, asked, ended, other))
+    if known is None:
+        found = []
+        if asked and kind is not c.Claim and kind not in c.SWEEPS:
+            found.append(INV_6)
+        if ended:
+            found.append(Check("TERM-02", f"{command.verb}: terminal row", True))
+            if kind is not c.Claim:
+                found.append(INV_7)
+        if other and (kind is c.RequestCancel or isinstance(command, c.HandleCommand)):
+            found.append(Check("CANCEL-02" if kind is c.RequestCancel else "FENCE-02", another_row(command), True))
+        known = _BESIDE[kind, asked, ended, other] = tuple(found)
+    return known
 
 
 _AFTER: dict[tuple[type, str], Checks] = {}
@@ -224,19 +262,18 @@ def checks_of_view(command: c.Command, after: Record) -> Checks:
     return known
 
 
-def _view_clauses(kind: type, status: str) -> tuple[str, ...]:
-    if kind is c.Claim:
-        return ("CLAIM-05",)
-    if kind is c.Renew:
-        return ("LEASE-03",)
-    if kind is c.Checkpoint:
-        return ()
-    if kind in c.SWEEPS:
-        return ("REC-01", "REC-03", "REC-10") + (() if status == PENDING else ("TERM-01", "TERM-03", "TERM-04"))
+def _view_clauses(kind: type, status: str) -> set[str]:
+    """The clauses that `blame` and `row_fault` name for a row that this command has brought to this status."""
+    clauses = set(_BY_VERB[kind].values())
+    ended = status not in (PENDING, RUNNING)
+    if issubclass(kind, c.HandleCommand):
+        clauses.add("FENCE-06")
     if kind is c.RequestCancel:
-        return ("CANCEL-01", "TERM-01", "TERM-03", "TERM-04") if status == CANCELLED else ("CANCEL-02",)
-    if kind is c.Release:
-        return ("REL-01",) if status == PENDING else ("TERM-01", "TERM-03", "TERM-04", "FENCE-06")
+        clauses = {"CANCEL-02" if status == RUNNING else "CANCEL-01"}
+    if kind is c.Fail and status == PENDING:
+        clauses = {"ATT-01", "ATT-02", "FENCE-06"}
     if kind is c.Fail and status == FAILED:
-        return ("TERM-01", "TERM-03", "TERM-04", "FENCE-06", "ERR-03")
-    return ("ATT-01", "ATT-02", "FENCE-06") if status == PENDING else ("TERM-01", "TERM-03", "TERM-04", "FENCE-06")
+        clauses.add("ERR-03")
+    if kind in c.SWEEPS and ended:
+        clauses.add("TERM-03")
+    return clauses | ({"TERM-01", "TERM-04"} if ended else set())

@@ -10,21 +10,21 @@ from typing import TypeAlias
 from . import commands as c
 from . import outcomes as o
 from .moves import (
-    ASKED,
-    ENDED,
-    NOT_DUE,
     OWN_PREFIX,
     RECORDED,
-    RUNS,
     claim_fault,
+    claimable,
     differs_by_own_lease,
+    only_fault,
+    own_leftover,
     recover_target,
     swept_wrongly,
     valid_lease,
 )
 from .part import row_reason
 from .queues import PENDING, RUNNING
-from .world import Check, Checks, Context, Violation, World, claimable, expired
+from .view import PER_ROW
+from .world import Check, Checks, Context, Violation, World, expired, sweepable
 
 Whole: TypeAlias = "Checks | Violation"
 
@@ -73,9 +73,9 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
     ready, barred = _surveyed(world, context.now)
     if claimed != ready[:count] and sorted(claimed) != ready[:count]:
         return Violation(_ORDER.clause, _ORDER.reason, f"due, oldest first: {ready}; claimed: {claimed}")
-    if not count and ready:
-        return _starved(world, ready[0], context.now)
     bound = min(command.limit, command.max_claims)
+    if not count and ready and bound:
+        return _starved(world, ready[0], context.now)
     if len(ready) > bound:
         checks.append(_ORDER)
         if count == bound:
@@ -101,18 +101,12 @@ def _surveyed(world: World, now: int) -> tuple[list[int], list[tuple[int, Check]
     with the check of that predicate (CLAIM-01, 02, 03); oldest first.
     """
     ready, barred = [], []
-    for job, (_, status, _, _, _, _, _, _, due, cancel, _) in enumerate(world.jobs, 1):
-        late = due is None or due <= now
-        if status == PENDING:
-            if cancel is None:
-                if late:
-                    ready.append(job)
-                else:
-                    barred.append((job, NOT_DUE))
-            elif late:
-                barred.append((job, ASKED))
-        elif late and cancel is None:
-            barred.append((job, RUNS if status == RUNNING else ENDED))
+    for job, record in enumerate(world.jobs, 1):
+        fault = claim_fault(record, now)
+        if fault is None:
+            ready.append(job)
+        elif only_fault(record, now):
+            barred.append((job, fault))
     return ready, barred
 
 
@@ -138,6 +132,9 @@ def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...]
     if not ready or (command.hook.kind == "poison" and command.hook.job not in ready):
         why = "nothing that the hook raises for was to be claimed"
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", why)
+    poisoned = command.hook.kind != "poison" or command.hook.job in given
+    if not given or sorted(given) != ready[: len(given)] or not poisoned:
+        return Violation(_HOOKED.clause, _HOOKED.reason, f"the hook was given {given}, to be claimed were {ready}")
     return (_ROLLED_BACK,)
 
 
@@ -148,20 +145,15 @@ _COUNT = {
 }
 _GIVEN = Check("REC-08", "sweep: hook given the changed jobs", True)
 _SWEEP_ROLLED_BACK = Check("REC-08", "sweep: hook raised, rolled back", True)
+_BY_ITSELF = "sweep: hook raised by itself"
 _PAST = Check("REC-12", "sweep: past a failed batch", True)
 _LOOP = Check("REC-04", "tick: recovers", True)
-_PER_ROW = Check("REC-09", "sweep: generation per row", True)
+_PER_ROW = Check("REC-09", PER_ROW, True)
 
 
 def due_for_sweep(world: World, command: c.Command, now: int) -> list[int]:
     """The ordinals of the jobs that this sweep must move, oldest first."""
-    own = command.host if type(command) is c.StartUp else None
-    return [
-        job
-        for job, (_, status, owner, _, expires, _, _, _, _, cancel, _) in enumerate(world.jobs, 1)
-        if (status == RUNNING and (expires is None or expires <= now or c.host_of(owner) == own))
-        or (status == PENDING and cancel is not None)
-    ]
+    return [job for job, record in enumerate(world.jobs, 1) if sweepable(record, now) or own_leftover(record, command)]
 
 
 def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: Context) -> Whole:
@@ -170,17 +162,7 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     hook = command.hook if type(command) is c.Recover else None
     must = due_for_sweep(world, command, now)
     if isinstance(outcome, o.HookRaised):
-        if hook is None or hook.kind == "ok":
-            return Violation("REC-08", "sweep: hook raised by itself", "the hook did not raise")
-        if context.overlapped:
-            return ()
-        for job in outcome.hooked:
-            if type(job) is int and 0 < job <= len(world.jobs) and job not in must:
-                return swept_wrongly(world.jobs[job - 1], command, now)
-        if not must:
-            why = "nothing was there to be swept, so the hook had no business to run"
-            return Violation("REC-08", "sweep: hook raised by itself", why)
-        return _after_failed_batch(world, command, must, must)
+        return _hook_of_sweep_raised(world, command, outcome.hooked, must, context)
     if not isinstance(outcome, o.Recovered):
         return ()
     moved = [row.job for row in outcome.rows]
@@ -198,9 +180,17 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     if context.overlapped:
         return tuple(checks)
     left = [n for n in must if n not in moved]
-    if hook is not None and hook.kind == "poison" and hook.job in must:
+    raises = hook is not None and (hook.kind in ("raise", "cancel") or (hook.kind == "poison" and hook.job in must))
+    if must and raises:
         failed = _after_failed_batch(world, command, must, left)
-        return failed if isinstance(failed, Violation) else (*checks, *failed)
+        if isinstance(failed, Violation):
+            return failed
+        if not outcome.failed:
+            why = "a hook raised, and the summary does not say so"
+            return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, why)
+        return (*checks, *failed)
+    if outcome.failed:
+        return Violation("REC-08", _BY_ITSELF, "the summary speaks of a failed batch, but no hook raised")
     if left:
         return _left(world, command, left[0], now)
     if not must:
@@ -243,22 +233,48 @@ def _left(world: World, command: c.Command, job: int, now: int) -> Violation:
     return Violation(check.clause, check.reason, f"job {job} was left {record.status}")
 
 
+def _hook_of_sweep_raised(
+    world: World, command: c.Command, given: tuple[c.JobId, ...], must: list[int], context: Context
+) -> Whole:
+    """A sweep that passes on what its hook raised, and so moved nothing."""
+    hook = command.hook if type(command) is c.Recover else None
+    if hook is None or hook.kind == "ok":
+        return Violation("REC-08", _BY_ITSELF, "the hook did not raise")
+    if context.overlapped:
+        return ()
+    for job in given:
+        if type(job) is int and 0 < job <= len(world.jobs) and job not in must:
+            return swept_wrongly(world.jobs[job - 1], command, context.now)
+    if not must:
+        return Violation("REC-08", _BY_ITSELF, "nothing was there to be swept, so the hook had no business to run")
+    failed = _after_failed_batch(world, command, must, must)
+    if not isinstance(failed, Violation) and (not given or (hook.kind == "poison" and hook.job not in given)):
+        return Violation(_GIVEN.clause, _GIVEN.reason, f"the hook was given {given}, to be moved were {must}")
+    return failed
+
+
 def _after_failed_batch(world: World, command: c.Command, must: list[int], left: list[int]) -> Whole:
     """A hook raised: its batch is rolled back whole, rows outside it move all the same (REC-08, REC-12).
 
-    A sweep whose every batch failed, or that was cancelled, leaves everything.
+    REC-12 is read narrowly: the sweep itself gets past the failed batch, since a later one would meet it again. Only
+    where every batch fails, or the sweep is cancelled, everything is left. Rows may be swept in any order, and pending
+    ones apart from running ones; but each batch is full unless there were no more rows.
     """
-    hook = command.hook if type(command) is c.Recover else None
-    if hook is None or type(command) is not c.Recover:
-        return ()
+    assert type(command) is c.Recover and command.hook is not None
+    hook, batch = command.hook, command.batch
     if hook.kind != "poison":
         return (_SWEEP_ROLLED_BACK,)
     if hook.job not in must:
-        return Violation("REC-08", "sweep: hook raised by itself", "the hook raises only for a job that was not swept")
+        return Violation("REC-08", _BY_ITSELF, "the hook raises only for a job that was not swept")
     if hook.job not in left:
         why = f"the hook raised for job {hook.job}, yet it moved"
         return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, why)
-    if len(left) > command.batch:
-        why = f"jobs {left} were left; only the failed batch of at most {command.batch} may be"
+    if len(left) > batch:
+        why = f"jobs {left} were left; only the failed batch of at most {batch} may be"
         return Violation(_PAST.clause, _PAST.reason, why)
-    return (_SWEEP_ROLLED_BACK, _PAST) if len(must) > command.batch else (_SWEEP_ROLLED_BACK,)
+    moved = [job for job in must if job not in left]
+    alike = [job for job in moved if world.jobs[job - 1].status == world.jobs[hook.job - 1].status]
+    if len(left) < batch and len(moved) % batch and len(alike) % batch:
+        why = f"jobs {moved} moved and {left} did not, but a batch of {batch} is rolled back whole"
+        return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, why)
+    return (_SWEEP_ROLLED_BACK, _PAST) if len(must) > batch else (_SWEEP_ROLLED_BACK,)

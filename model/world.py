@@ -45,6 +45,10 @@ class World(NamedTuple):
     claim: str = ""
 
 
+SETUP = "SETUP"
+"""The clause name of a violation that is no clause's: the adapter did not do what the harness needs."""
+
+
 class Check(NamedTuple):
     """One thing that a step tested. `teeth`: only this clause could have refused a step that differs in it."""
 
@@ -86,11 +90,6 @@ class Context(NamedTuple):
     view: View | None = None
 
 
-def claimable(record: Record, now: int) -> bool:
-    """Whether a claim may take this job (CLAIM-01, 02, 03)."""
-    return record.status == PENDING and record.cancel is None and (record.due is None or record.due <= now)
-
-
 def expired(record: Record, now: int) -> bool:
     """Whether this is a running job whose lease has run out: expiry `<= now`, or none recorded."""
     return record.status == RUNNING and (record.expires is None or record.expires <= now)
@@ -98,9 +97,7 @@ def expired(record: Record, now: int) -> bool:
 
 def sweepable(record: Record, now: int) -> bool:
     """Whether a sweep must move this job: expired, or pending with a cancel request (REC-01, CLAIM-02)."""
-    if record.status == RUNNING:
-        return record.expires is None or record.expires <= now
-    return record.status == PENDING and record.cancel is not None
+    return expired(record, now) or (record.status == PENDING and record.cancel is not None)
 
 
 def holder(record: Record, handle: Handle) -> bool:

@@ -106,6 +106,7 @@ def _teeth(record: Record, command: c.HandleCommand, handle: c.Handle, now: int,
 _REFUSED: dict[tuple[type, Standing, bool], tuple[Check, ...]] = {
     (kind, at, teeth): (Check(at.renew if kind is c.Renew else at.write, f"{kind.verb}: {at.name}", teeth),)
     for kind in c.HANDLE_COMMANDS
+    if kind is not c.Checkpoint
     for at in STANDINGS
     for teeth in (True, False)
 }
@@ -144,6 +145,14 @@ def judge_write(record: Record, command: c.Command, answer: Answer, now: int) ->
         return Violation(check.clause, check.reason, "must be accepted: the current holder, its lease valid")
     judged = _ACCEPTS[kind](record, command, answer, now)
     return judged if isinstance(judged, Violation) else (judged[0], _REFUSED[kind, at, True] + judged[1])
+
+
+def refusal(record: Record, command: c.HandleCommand, now: int) -> Check:
+    """The check whose clause is broken if this write has an effect that its answer denies."""
+    assert isinstance(command.handle, c.Handle)
+    at = standing(record, command.handle, now)
+    refused = _own_refusal(record, command) if _holds(at) else None
+    return _REFUSED[type(command), at, True][0] if refused is None else refused
 
 
 def _because(at: Standing, record: Record, handle: c.Handle) -> str:
@@ -208,7 +217,9 @@ def _failed(record: Record, command: c.Fail, answer: o.Accepted, now: int) -> Ju
     if wrong is not None:
         return wrong
     if record.spec.backs_off and (answer.due is None or answer.due <= now):
-        return Violation("ATT-02", "fail: due strictly later", f"due at {answer.due}, not after {now}")
+        return Violation(_LATER.clause, _LATER.reason, f"due at {answer.due}, not after {now}")
+    if answer.due is not None and not record.spec.backs_off:
+        return Violation(check.clause, check.reason, f"there is no back-off, so it is due at once, not at {answer.due}")
     checks: Checks = (check,)
     if record.spec.backs_off:
         checks += (_LATER,)
@@ -224,8 +235,9 @@ def _released(record: Record, command: c.Release, answer: o.Accepted, now: int) 
     wrong = spelling(record, command, PENDING, answer.status, _RELEASED, "a released job is")
     if wrong is not None:
         return wrong
-    after = requeued(record, record.token, record.attempts - 1, answer.due)
-    return after, (_RELEASED,)
+    if answer.due is not None and not record.spec.backs_off:
+        return Violation("REL-01", _RELEASED.reason, f"there is no back-off, so it is due at once, not at {answer.due}")
+    return requeued(record, record.token, record.attempts - 1, answer.due), (_RELEASED,)
 
 
 def _acknowledged(record: Record, command: c.Acknowledge, answer: o.Accepted, now: int) -> Judged:

@@ -8,8 +8,8 @@ from fencepost.model import outcomes as o
 from fencepost.model.linear import Operation, judge
 from fencepost.model.outcomes import Row
 from fencepost.model.queues import BACKFILL, CANCELLED, MUTATION, PENDING, RUNNING, SUCCEEDED, QueueSpec
-from fencepost.model.step import SETUP, step
-from fencepost.model.world import Context, Record, Step, Violation, World
+from fencepost.model.step import step
+from fencepost.model.world import SETUP, Context, Record, Step, Violation, World
 
 W1, W2 = c.Handle(1, 1, None), c.Handle(1, 2, None)
 EXPIRY = BACKFILL.lease_seconds

@@ -2,7 +2,7 @@
 
 For every state of a small world, every command that may come last, and a universe of answers much larger than the
 legal ones. Aside from what the contract leaves to the queue: a back-off's due instant, the order in which handles and
-rows are told, what a hook that raised was given, the number of statements where there was something to do, and the
+rows are told, how much a hook that raised was given, the number of statements where there was something to do, and the
 word for a configuration that was taken.
 """
 
@@ -56,6 +56,8 @@ def own_kind(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
             yield o.REJECTED
             due = now + LATER if world.spec.backs_off and isinstance(command, c.Fail) else None
             yield from (o.Accepted(status, due if status == "pending" else None) for status in STATUSES)
+            if isinstance(command, c.Fail | c.Release) and not world.spec.backs_off:
+                yield o.Accepted("pending", now + LATER)
         case c.RequestCancel():
             yield from (o.CancelAnswer("cancelled"), o.CancelAnswer("recorded"), o.CancelAnswer("terminal"))
         case c.Classify():
@@ -108,22 +110,28 @@ KINDS: tuple[o.Outcome, ...] = (
 """At least one outcome of each kind but `Unknown`, which says nothing that could be judged."""
 
 
-def plain(outcome: o.Outcome, idle: bool) -> o.Outcome:
-    """The outcome without what the contract leaves to the queue; `idle`: there is nothing for a sweep to do."""
+def plain(outcome: o.Outcome, idle: bool, backs_off: bool) -> o.Outcome:
+    """The outcome without what the contract leaves to the queue: which of several back-offs, in which order jobs are
+    told, how many of those that it could have been a hook was given that raised, and, unless there is nothing for a
+    sweep to do (`idle`), the number of statements.
+    """
+
+    def due(instant: int | None) -> int | None:
+        return None if backs_off else instant
+
     match outcome:
         case o.Accepted(status=status):
-            return o.Accepted(status)
-        case o.Enqueued(job=job):
-            return o.Enqueued(job)
-        case o.HookRaised():
-            return o.HookRaised()
+            return o.Accepted(status, due(outcome.due))
+        case o.HookRaised(hooked=hooked):
+            return o.HookRaised((0,) if hooked else ())
         case o.Claimed(handles=handles, hooked=hooked):
             return o.Claimed(tuple(sorted(handles, key=lambda each: str(each.job))), _sorted(hooked))
         case o.Recovered(rows=rows, count=count, hooked=hooked, dml=dml):
-            moved = tuple(o.RecoveredRow(each.job, each.status) for each in sorted(rows, key=lambda row: str(row.job)))
-            return o.Recovered(moved, count, _sorted(hooked), False, dml or 0 if idle else None)
+            told = sorted(rows, key=lambda row: str(row.job))
+            moved = tuple(o.RecoveredRow(each.job, each.status, due(each.due)) for each in told)
+            return o.Recovered(moved, count, _sorted(hooked), outcome.failed, dml or 0 if idle else None)
         case o.Atomic(outcomes=inner):
-            return o.Atomic(tuple(plain(each, idle) for each in inner))
+            return o.Atomic(tuple(plain(each, idle, backs_off) for each in inner))
     return outcome
 
 
@@ -137,14 +145,15 @@ def disagreements(world: World, command: c.Command, candidates: Iterator[o.Outco
     context = Context(now, False, None)
     idle = type(command) in c.SWEEPS and not due_for_sweep(world, command, now)
     legal = list(outcomes(world, command, context))
-    allowed = {plain(each, idle) for each in legal}
+    backs_off = world.spec.backs_off
+    allowed = {plain(each, idle, backs_off) for each in legal}
     if isinstance(command, c.Configure) and o.Accepted("configured") in allowed:
         allowed = {o.Accepted(status) for status in STATUSES}
     found: list[object] = []
     for candidate in (*legal, *(near for each in legal for near in beside(each)), *candidates):
         accepted = isinstance(step(world, command, candidate, context), Step)
         seen.append(accepted)
-        if accepted != (plain(candidate, idle) in allowed):
+        if accepted != (plain(candidate, idle, backs_off) in allowed):
             found.append((world.jobs, command, candidate, "accepted" if accepted else "refused"))
     return found
 

@@ -19,10 +19,10 @@ from fencepost.model import outcomes as o
 from fencepost.model.linear import Operation, judge
 from fencepost.model.paths import Binding, Dangling
 from fencepost.model.queues import QueueSpec
-from fencepost.model.step import SETUP, step
+from fencepost.model.step import step
 from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.whole import eligible
-from fencepost.model.world import Checks, Context, Violation, World
+from fencepost.model.world import SETUP, Checks, Context, Violation, World
 
 from .gate import Gate
 from .played import Played, Ran
