@@ -16,7 +16,12 @@ from fencepost.model.world import Record, World, expired, sweepable
 from hypothesis import strategies as st
 
 NUMBERS = 1 << 40
-"""Numbers that `choose` decodes lie in `range(NUMBERS)`."""
+_BEYOND = 1 << 70
+"""Hypothesis mixes integers that it finds in the user's source into its draws. None is as large as this, so that a seed
+draws the same scripts whatever is imported.
+"""
+NUMBER = st.integers(_BEYOND, _BEYOND + NUMBERS - 1)
+"""What `Aim.choose` decodes: one of `NUMBERS` integers."""
 
 _JOBS = 4
 _WORKERS = 3
@@ -378,6 +383,5 @@ def _table(mask: int) -> tuple[Maker, ...]:
 @st.composite
 def scripts(draw: st.DrawFn, longest: int) -> list[int]:
     """A script of up to `longest` numbers, one bounded draw per step; `choose` decodes them while the queue runs."""
-    length = draw(st.integers(1, longest))
-    number = st.integers(0, NUMBERS - 1)
-    return [draw(number) for _ in range(length)]
+    length = draw(st.integers(_BEYOND + 1, _BEYOND + longest)) - _BEYOND
+    return [draw(NUMBER) for _ in range(length)]

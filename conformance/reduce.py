@@ -93,7 +93,10 @@ class _Reducer:
     def ask_model(self) -> bool:
         """Try the model's shortest traces to the failed check, then those before it to any check of the clause."""
         spec, wanted = self.session.spec, self.violation
-        found = self.try_all(self.no_longer(witnesses(spec, wanted.clause, wanted.reason)), _SAME_CHECK)
+        # A violation that no short trace tests is not looked for: the search would go through all there are.
+        known = (wanted.clause, wanted.reason) in first_witnesses(spec)
+        same_check = witnesses(spec, wanted.clause, wanted.reason) if known else iter(())
+        found = self.try_all(self.no_longer(same_check), _SAME_CHECK)
         # A fault seldom shows in two verbs: of the traces as long as the best, those that end in its own are asked.
         verb, length = _last_verb(self.best), self.best.length
         earlier = (

@@ -16,15 +16,14 @@ from fencepost.model.errors import EXAMPLES
 from fencepost.model.trace import Trace, trace_of
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
-from hypothesis.errors import Flaky
 
 from .driver import Run
 from .generate import scripts
 from .session import Session
 
 
-class _Found(Exception):
-    """Ends Hypothesis' run at the first violation."""
+class _Ended(Exception):
+    """Ends Hypothesis' run at the first violation or fault."""
 
 
 def hunt(
@@ -39,9 +38,16 @@ def hunt(
 ) -> Run | None:
     """Draw up to `examples` scripts of up to `longest` commands; the first run that breaks a clause not in `known`.
 
-    `database` is a folder in which failing scripts are kept and tried first the next time.
+    `database` is a folder in which a failing script is kept and tried first the next time.
+
+    Raises:
+        Exception: what an example raised, a harness fault, also if it would not raise it again.
     """
     found: Run | None = None
+    fault: Exception | None = None
+    if known:
+        # A kept script that ends in what is known already would be forgotten as one that fails no more.
+        database = None
 
     # `seed` takes the database away; settings that are applied after it give it back.
     @settings(
@@ -56,18 +62,24 @@ def hunt(
     @seed(seed_value)
     @given(scripts(longest))
     def attempt(numbers: list[int]) -> None:
-        nonlocal found
-        if found is not None:
-            raise _Found  # Hypothesis replays the failing script once more; what it showed is already known
-        run = session.draw(numbers)
+        nonlocal found, fault
+        if found is not None or fault is not None:
+            raise _Ended  # Hypothesis replays the failing script once more; what it showed is already known
+        try:
+            run = session.draw(numbers)
+        except Exception as error:
+            fault = error
+            raise _Ended from error
         if on_example is not None:
             on_example()
         if run.violation is not None and run.violation.clause not in known:
             found = run
-            raise _Found
+            raise _Ended
 
-    with contextlib.suppress(_Found, Flaky):
+    with contextlib.suppress(_Ended):
         attempt()
+    if fault is not None:
+        raise fault
     return found
 
 

@@ -37,7 +37,11 @@ class Session:
         except BaseException:
             self._loop.close()
             raise
-        self.driver = Driver(self.adapter, self.spec)
+        try:
+            self.driver = Driver(self.adapter, self.spec)
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     def __exit__(

@@ -10,11 +10,10 @@ from typing import ClassVar
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.world import World
-from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from .driver import Run
-from .generate import NUMBERS, Aim
+from .generate import NUMBER, Aim
 from .session import Session
 
 
@@ -51,7 +50,7 @@ class QueueMachine(RuleBasedStateMachine):
         """Start from an empty queue."""
         self.ran = self.session.run(self.session.driver.start())
 
-    @rule(number=st.integers(0, NUMBERS - 1))
+    @rule(number=NUMBER)
     def aimed(self, number: int) -> None:
         """One command that the world makes interesting."""
         self.do(self._aim.choose(self.world, number))

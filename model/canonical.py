@@ -30,9 +30,9 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     alike, so its counts and all but its newest handle go: only that one's refusals have teeth. Old handles are a set.
     Of a cancel request its being there decides and, of a running job's where time is free, whether it is older than
     now (only then would a repeated one show, CANCEL-03). Where the clock is bounded, generations are too: of one
-    job's, only being the newest, or spent, decides. So three kinds of checks are counted truly only where time is
-    free: of leases that ran out in this very tick, of repeated cancels, and of REC-09, which compares two jobs'
-    generations.
+    job's, only being the newest, or spent, decides. So four kinds of checks are counted truly only where time is
+    free: of leases that ran out in this very tick, of repeated cancels, of renewals, which may find the lease that they
+    would write, and of REC-09, which compares two jobs' generations.
     """
     spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued = record
     until = bounds.until

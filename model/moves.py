@@ -170,7 +170,7 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
     checks: Checks = (check,)
     if record.status == RUNNING and not expired(record, now):
         checks += (OWN_PREFIX,)
-    elif differs_by_own_lease(record, now):
+    elif differs_by_own_lease(record, now) and type(command) is not c.Tick:  # what a tick leaves is REC-04's
         checks += (RECORDED,)
     token = record.token
     if record.status == RUNNING and type(token) is int:

@@ -16,6 +16,7 @@ from .part import Part
 from .queues import PENDING, RUNNING
 from .values import new
 from .view import (
+    LOOKED,
     blame,
     blame_rejected,
     checks_beside,
@@ -164,7 +165,7 @@ _PROBED = {
     "won": (Check("CLAIM-09", "probe: after a claim", True),),
     "empty": (Check("CLAIM-09", "probe: after an empty claim", True),),
     "raised": (Check("CLAIM-09", "probe: after a hook raised", True),),
-    "": (),
+    "": (Check("CLAIM-09", "probe: idle", False),),
 }
 
 
@@ -172,9 +173,8 @@ def _judge_plain(world: World, command: c.Command, outcome: o.Outcome, context: 
     """Judge a command that touches no job: a probe, a configuration, a classification."""
     if isinstance(outcome, o.Probed):
         if outcome.transactions or outcome.locks:
-            reason = _PROBED[world.claim][0].reason if world.claim else "probe: idle"
             left = f"{outcome.transactions} transactions and {outcome.locks} locks stay behind"
-            return Violation("CLAIM-09", reason, left)
+            return Violation("CLAIM-09", _PROBED[world.claim][0].reason, left)
         return _PROBED[world.claim]
     if isinstance(command, c.Configure):
         kept = command.heartbeat > 0 and command.lease >= 3 * command.heartbeat
@@ -244,7 +244,8 @@ def _atomically(world: World, command: c.Atomically, outcome: o.Atomic, context:
         return _seen(world, inner.jobs, checks, command, outcome, tuple(effective), context)
     if undone is None:
         # Nothing took effect, so a row that changed is a matter of the rejection, not of the rollback.
-        return _seen(world, world.jobs, checks, command, outcome, parts_inside(command, outcome), context)
+        seen = _seen(world, world.jobs, (), command, outcome, parts_inside(command, outcome), context)
+        return seen if isinstance(seen, Violation) else Step(seen.world, checks)
     if context.view is AS_EXPECTED:
         return Step(World(world.spec, world.now, world.jobs, None), (*checks, undone))
     if context.view is not None and world.rows is not None and context.view != world.rows:
@@ -339,14 +340,14 @@ def _accepted(part: Part, before: Record, after: Record) -> Checks:
 
 
 _HONEST: dict[type, Checks] = {
-    kind: (Check("FENCE-06", f"{kind.verb}: a rejection says so", True),)
-    for kind in c.HANDLE_COMMANDS
-    if kind is not c.Checkpoint
+    kind: (Check("FENCE-06", f"{kind.verb}: a rejection says so", True),) for kind in c.HANDLE_COMMANDS
 }
 
 
 def _rejected(part: Part) -> Checks:
-    """A rejection that left the row alone: had it been answered "accepted", FENCE-06 would have been broken."""
+    """What a row tests that was rightly left alone: had it changed, or had a rejection been answered "accepted"."""
+    if type(part.command) is c.Checkpoint:
+        return (LOOKED,)
     return _HONEST.get(type(part.command), ()) if type(part.answer) is o.Rejected else ()
 
 

@@ -129,7 +129,7 @@ def blame_rejected(part: Part, before: Record, now: int) -> Violation:
     if type(command) is c.RequestCancel:
         return Violation("CANCEL-03", "cancel: terminal", "answered as too late, yet the row changed")
     if isinstance(command, c.Checkpoint):
-        return Violation("CANCEL-04", "checkpoint: changes nothing", "a look at the cancel request changed the row")
+        return Violation(LOOKED.clause, LOOKED.reason, "a look at the cancel request changed the row")
     assert isinstance(command, c.HandleCommand)
     check = refusal(before, command, now)
     return Violation(check.clause, check.reason, "answered as a rejection, yet the row changed")
@@ -209,18 +209,19 @@ def stray(command: c.Command, outcome: o.Outcome, before: Record, old: Row, new:
         if before.status == RUNNING and not sweepable(before, now):
             return swept_wrongly(before, command, now)
         return Violation("REC-10", "sweep: count", "the row changed, the summary does not say so")
-    clause = "CANCEL-02" if kind is c.RequestCancel else "FENCE-02"
-    return Violation(clause, another_row(command), "the command was about another job")
+    check = another_row(command)
+    return Violation(check.clause, check.reason, "the command was about another job")
 
 
+LOOKED = Check("CANCEL-04", "checkpoint: changes nothing", True)
 INV_6 = Check("INV-6", "a row with a cancel request stays unclaimed", True)
 INV_7 = Check("INV-7", "a terminal row stays unclaimed", True)
 PER_ROW = "sweep: generation per row"
 
 
-def another_row(command: c.Command) -> str:
-    """The reason of what a look at a row tests that the command had no business with."""
-    return f"{command.verb}: another job's row"
+def another_row(command: c.Command) -> Check:
+    """What the look at the row of a job tests that the command had no business with."""
+    return Check("CANCEL-02" if type(command) is c.RequestCancel else "FENCE-01", f"{command.verb}: another row", True)
 
 
 _BESIDE: dict[tuple[type, bool, bool, bool], Checks] = {}
@@ -243,7 +244,7 @@ def checks_beside(command: c.Command, asked: bool, ended: bool, other: bool) -> 
             if kind is not c.Claim:
                 found.append(INV_7)
         if other and (kind is c.RequestCancel or isinstance(command, c.HandleCommand)):
-            found.append(Check("CANCEL-02" if kind is c.RequestCancel else "FENCE-02", another_row(command), True))
+            found.append(another_row(command))
         known = _BESIDE[kind, asked, ended, other] = tuple(found)
     return known
 
@@ -276,4 +277,4 @@ def _view_clauses(kind: type, status: str) -> set[str]:
         clauses.add("ERR-03")
     if kind in c.SWEEPS and ended:
         clauses.add("TERM-03")
-    return clauses | ({"TERM-01", "TERM-04"} if ended else set())
+    return clauses | ({"TERM-01", "TERM-04"} if ended else {"TERM-01"})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from fencepost.adapters.contract import Adapter
+from fencepost.adapters.contract import Adapter, AdapterError
 from fencepost.adapters.memory import MemoryAdapter
 from fencepost.adapters.mutants.catalogue import MUTANTS
 from fencepost.adapters.reference.adapter import SqliteAdapter
@@ -101,6 +102,41 @@ def test_a_failing_script_is_kept_and_tried_first_whatever_the_seed(tmp_path: Pa
             again = hunt(session, examples=500, longest=LONGEST, seed_value=seed, database=folder)
             assert again is not None and again.violation == found.violation
             assert session.scripts == [first]
+
+
+def test_a_kept_script_outlives_the_hunt_for_what_else_is_wrong(tmp_path: Path) -> None:
+    with Session(wrong("complete-at-expiry"), BACKFILL) as session:
+        found = hunt(session, examples=500, longest=LONGEST, seed_value=1, database=tmp_path)
+        assert found is not None and found.violation is not None
+        known = frozenset({found.violation.clause})
+        assert hunt(session, examples=5, longest=LONGEST, seed_value=1, database=tmp_path, known=known) is None
+        again = hunt(session, examples=1, longest=LONGEST, seed_value=7, database=tmp_path)
+    assert again is not None and again.violation == found.violation
+
+
+class RaisesOnce(Recording):
+    """A session whose fourth example fails, and none after it."""
+
+    def draw(self, numbers: Iterable[int]) -> Run:
+        run = super().draw(numbers)
+        if len(self.scripts) == 4:
+            raise AdapterError("the connection was lost")
+        return run
+
+
+def test_a_fault_that_does_not_come_again_is_no_clean_search() -> None:
+    with RaisesOnce(MemoryAdapter()) as session, pytest.raises(AdapterError, match="lost"):
+        hunt(session, examples=50, longest=LONGEST, seed_value=1)
+
+
+def test_what_else_is_imported_does_not_change_what_a_seed_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = hunted(5)
+    (tmp_path / "full_of_numbers.py").write_text(f"NUMBERS = {[*range(1, 60), *range(10**11, 10**11 + 500)]}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("full_of_numbers")
+    assert hunted(5) == before
 
 
 def test_without_a_database_nothing_is_remembered() -> None:
