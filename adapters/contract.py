@@ -53,6 +53,7 @@ class Capabilities:
 class HookRun:
     """A hook as the adapter runs it: call it with the job ids, before the commit, on the session it may use.
 
+    It never suspends, so a cancellation that it raises is always its own, and never that of the task that runs it.
     `given` are the ids of the last call; the adapter reports them in its outcome.
     """
 
@@ -106,12 +107,16 @@ class Adapter(abc.ABC):
         """Set up an empty queue of this kind, in a place of its own that `close` removes.
 
         Raises:
-            AdapterError: it cannot be set up; the message says what to do.
+            AdapterError: it cannot be set up, or the adapter cannot serve such a queue; the message says what to do.
         """
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Remove what `open` made, and nothing else."""
+        """Remove what `open` made, and nothing else; where nothing is open there is nothing to do.
+
+        Raises:
+            AdapterError: something could not be removed; the message names it.
+        """
 
     @abc.abstractmethod
     async def reset(self) -> None:

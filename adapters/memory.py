@@ -187,6 +187,8 @@ class MemoryActor(Actor):
 
     async def recover(self, command: c.Recover, now: int) -> o.Outcome:
         """One sweep over expired running jobs and cancelled pending ones (REC-01…12)."""
+        if command.batch < 1:
+            raise AdapterError(f"a sweep cannot take {command.batch} rows per transaction; give a batch of at least 1")
         return await self._store.sweep(now, command.batch, command.hook)
 
     async def tick(self, command: c.Tick, now: int) -> o.Outcome:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Iterable
 from importlib.metadata import entry_points
+from inspect import isabstract
+from typing import TypeGuard
 
 from .contract import Adapter, AdapterError
 
@@ -26,15 +29,22 @@ def adapter_class(name: str) -> type[Adapter]:
         return _from_module(name)
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
-        near = difflib.get_close_matches(name, points, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        known = ", ".join(sorted(points))
-        raise AdapterError(f"there is no adapter {name!r}{hint} Known: {known}; or give module:Class of your own.")
+        raise AdapterError(f"{unknown('adapter', name, sorted(points))} Or give module:Class of your own.")
     return _checked(name, points[name].load())
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """The message for a name that stands for nothing: whole sentences, with the nearest known name and all others."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"there is no {what} {name!r}{hint} Known: {', '.join(names)}."
 
 
 def _from_module(name: str) -> type[Adapter]:
     module_name, _, class_name = name.partition(":")
+    if not (class_name and all(part.isidentifier() for part in module_name.split("."))):
+        raise AdapterError(f"adapter {name!r} is no module:Class; write it as in `package.module:MyAdapter`")
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
@@ -44,17 +54,24 @@ def _from_module(name: str) -> type[Adapter]:
         ) from error
     found = getattr(module, class_name, None)
     if found is None:
-        classes = [key for key, item in vars(module).items() if isinstance(item, type) and issubclass(item, Adapter)]
-        raise AdapterError(f"adapter {name!r}: {module_name} has no {class_name!r}; its adapters: {', '.join(classes)}")
+        classes = [key for key, item in vars(module).items() if _is_adapter(item) and not isabstract(item)]
+        raise AdapterError(
+            f"adapter {name!r}: {module_name} has no {class_name!r}; its adapters: {', '.join(classes) or 'none'}"
+        )
     return _checked(name, found)
 
 
+def _is_adapter(found: object) -> TypeGuard[type[Adapter]]:
+    return isinstance(found, type) and issubclass(found, Adapter)
+
+
 def _checked(name: str, found: object) -> type[Adapter]:
-    if not (isinstance(found, type) and issubclass(found, Adapter)):
+    if not _is_adapter(found):
         raise AdapterError(f"adapter {name!r} is {found!r}, not a subclass of fencepost.adapters.contract.Adapter")
-    missing = sorted(getattr(found, "__abstractmethods__", ()))
-    if missing:
+    if isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
         raise AdapterError(
-            f"adapter {name!r} lacks {', '.join(missing)}; write them as fencepost.adapters.contract says"
+            f"adapter {name!r} lacks {missing}; write them as fencepost.adapters.contract says, "
+            "or name a subclass that has them"
         )
     return found

@@ -34,25 +34,29 @@ class Session:
     def __enter__(self) -> Session:
         try:
             self.run(self.adapter.open(self.spec))
-        except BaseException:
-            self._loop.close()
-            raise
-        try:
             self.driver = Driver(self.adapter, self.spec)
         except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
+            self._leave(error)
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self._leave(error)
+
+    def _leave(self, error: BaseException | None) -> None:
+        """Close everything; a fault in that never hides the `error` that the session ends with."""
         try:
             # An interrupt leaves the example's task suspended in the middle of a statement.
             for task in asyncio.all_tasks(self._loop):
                 task.cancel()
                 self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
             self.run(self.adapter.close())
+        except BaseException as fault:
+            if error is None:
+                raise
+            error.add_note(f"then closing the adapter failed: {type(fault).__name__}: {fault}")
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()

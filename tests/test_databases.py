@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from embedded import EMBEDDED, schemas
 from fencepost.adapters.conflicts import is_conflict
 from fencepost.adapters.contract import AdapterError
-from fencepost.adapters.reference.database import Database, Instant, PostgresDatabase, SqliteDatabase
-from fencepost.adapters.reference.server import PostgresSource, acquire
+from fencepost.adapters.reference.database import Database
+from fencepost.adapters.reference.instant import Instant
+from fencepost.adapters.reference.postgres import DEADLOCK_MILLISECONDS, PostgresDatabase
+from fencepost.adapters.reference.sqlite import SqliteDatabase
 from sqlalchemy import Column, Integer, MetaData, String, Table, select, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 METADATA = MetaData()
 JOBS = Table(
     "jobs", METADATA, Column("id", Integer, primary_key=True), Column("status", String), Column("due", Instant)
 )
-EMBEDDED = PostgresSource()
 Story = Callable[[Any], Awaitable[None]]
 
 
@@ -91,7 +94,7 @@ def test_a_probe_sees_the_open_transaction_and_the_locks_of_the_idle_actor_alone
 
 
 def test_resets_go_on_past_their_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.adapters.reference.database.RESETS_PER_VACUUM", 2)
+    monkeypatch.setattr("fencepost.adapters.reference.postgres.RESETS_PER_VACUUM", 2)
 
     async def story(database: PostgresDatabase) -> None:
         actor = await database.connect("w1")
@@ -112,7 +115,7 @@ def test_resets_go_on_past_their_vacuum(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_reset_is_refused_while_an_open_transaction_holds_rows(
     make: Callable[[], Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fencepost.adapters.reference.database.LOCK_SECONDS", 0.001)
+    monkeypatch.setattr("fencepost.adapters.reference.postgres.LOCK_SECONDS", 0.001)
 
     async def story(database: Database) -> None:
         actor = await database.connect("w1")
@@ -219,6 +222,45 @@ def test_a_deadlock_is_a_conflict_of_one_of_the_two() -> None:
     tell(PostgresDatabase(EMBEDDED), story)
 
 
+@pytest.mark.parametrize("waits_first", [1, 2])
+def test_of_deadlocked_actors_the_one_of_the_lowest_rank_loses_whoever_waited_first(waits_first: int) -> None:
+    async def story(database: PostgresDatabase) -> None:
+        actors = {f"w{rank}": await database.connect(f"w{rank}") for rank in (1, 2)}
+        first, second = actors[f"w{waits_first}"], actors[f"w{3 - waits_first}"]
+        for rank in (1, 2):
+            await database.show_conflicts(actors[f"w{rank}"], rank)
+            await add_job(first)
+        jobs = [row.id for row in await database.read(select(JOBS.c.id).order_by(JOBS.c.id))]
+
+        def write(actor: AsyncConnection, job: int) -> Awaitable[Any]:
+            return actor.execute(JOBS.update().where(JOBS.c.id == job).values(status="running"))
+
+        await write(first, jobs[0])
+        await write(second, jobs[1])
+        waiting = asyncio.ensure_future(write(first, jobs[1]))
+        async with asyncio.timeout(30):
+            while not await database.blocked(actors):
+                assert not waiting.done()
+        answers = dict(
+            zip(
+                (waits_first, 3 - waits_first),
+                await asyncio.gather(waiting, write(second, jobs[0]), return_exceptions=True),
+                strict=True,
+            )
+        )
+        assert isinstance(answers[1], DBAPIError)
+        assert is_conflict(answers[1])
+        assert not isinstance(answers[2], BaseException)
+
+    tell(PostgresDatabase(EMBEDDED), story)
+
+
+def test_ranks_are_apart_by_as_much_as_the_first_waits_and_nobody_waits_for_ever() -> None:
+    ranked = DEADLOCK_MILLISECONDS[1:]
+    assert min(after - before for before, after in pairwise(ranked)) >= ranked[0]
+    assert max(ranked) <= 15_000
+
+
 @BOTH
 def test_another_fault_is_no_conflict(make: Callable[[], Database]) -> None:
     async def story(database: Database) -> None:
@@ -229,16 +271,6 @@ def test_another_fault_is_no_conflict(make: Callable[[], Database]) -> None:
         assert not is_conflict(ValueError("unrelated"))
 
     tell(make(), story)
-
-
-async def schemas() -> set[str]:
-    """All schemas of the embedded server, whoever made them."""
-    engine = create_async_engine(acquire(EMBEDDED))
-    async with engine.connect() as connection:
-        names = await connection.scalars(text("SELECT nspname FROM pg_namespace"))
-        found = set(names)
-    await engine.dispose()
-    return found
 
 
 def test_runs_on_one_server_see_their_own_jobs_and_close_drops_one_schema_alone() -> None:

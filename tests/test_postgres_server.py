@@ -6,16 +6,19 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from fencepost.adapters.contract import AdapterError
-from fencepost.adapters.reference.database import PostgresDatabase
+from fencepost.adapters.reference.postgres import PostgresDatabase
 from fencepost.adapters.reference.server import DSN_VARIABLE, IMAGE_VARIABLE, PostgresSource, acquire
 from sqlalchemy import MetaData, text
 from sqlalchemy.engine import make_url
@@ -40,11 +43,31 @@ def open_with(dsn: str) -> str:
         ("not a dsn with hush in it", "cannot be read"),
         ("mysql://me:hush@localhost/db", "needs postgresql"),
         ("postgresql://me:hush@localhost/db?colour=hush", "colour"),
+        ("postgresql://me:hush@localhost/db?port=abc", "correct the DSN"),
+        ("postgresql://me:hush@/db?host=a&host=b", "correct the DSN"),
+        (f"postgresql://me:hush@{'a' * 70}/db", "correct the DSN"),
+        ("postgresql://me:hush@localhost/db?sslmode=perhaps", "correct the DSN"),
     ],
 )
 def test_a_wrong_dsn_is_a_fault_that_says_what_to_do_and_not_the_password(dsn: str, advice: str) -> None:
     message = open_with(dsn)
     assert advice in message
+    assert "hush" not in message
+
+
+def test_a_server_without_encryption_is_told_apart_from_one_that_is_not_there() -> None:
+    def refuse(server: socket.socket) -> None:
+        client, _ = server.accept()
+        with client:
+            client.recv(8)
+            client.sendall(b"N")
+
+    with socket.create_server(("localhost", 0)) as server:
+        thread = threading.Thread(target=refuse, args=(server,))
+        thread.start()
+        message = open_with(f"postgresql://me:hush@localhost:{server.getsockname()[1]}/db?sslmode=require")
+        thread.join()
+    assert "rejected SSL upgrade" in message
     assert "hush" not in message
 
 
@@ -90,8 +113,8 @@ from fencepost.adapters.reference.server import PostgresSource, acquire
 if sys.argv[1] == "early":
     print("{}", flush=True)
 print(json.dumps({"url": acquire(PostgresSource())}), flush=True)
-if sys.argv[1] != "exit":
-    sys.stdin.read()
+while sys.stdin.readline():
+    print(json.dumps({"url": acquire(PostgresSource())}), flush=True)
 """
 
 
@@ -141,6 +164,38 @@ def test_a_process_leaves_no_server_and_no_directory_however_it_ends(
         assert not directory.exists()
 
 
+def test_a_server_that_died_is_replaced(temporary: Path) -> None:
+    with start_child("stay", temporary) as child:
+        assert child.stdin is not None and child.stdout is not None
+        first = json.loads(child.stdout.readline())["url"]
+        (watchdog,) = psutil.Process(child.pid).children()
+        (server,) = watchdog.children()
+        server.kill()
+        second, deadline = first, time.monotonic() + 30
+        while second == first and time.monotonic() < deadline:  # the watchdog removes the directory first
+            print(file=child.stdin, flush=True)
+            second = json.loads(child.stdout.readline())["url"]
+        assert second != first
+        assert list(temporary.iterdir()) == [Path(str(make_url(second).query["host"]))]
+        child.communicate()
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_a_server_ends_even_when_its_process_and_its_watchdog_are_killed_together(temporary: Path) -> None:
+    with start_child("stay", temporary) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        servers = servers_of(psutil.Process(child.pid))
+        (watchdog,) = psutil.Process(child.pid).children()
+        watchdog.kill()
+        child.kill()
+        _, alive = psutil.wait_procs(servers, timeout=30)
+        for process in alive:
+            process.kill()
+        assert alive == []
+
+
 def test_a_process_killed_while_its_server_starts_leaves_nothing(temporary: Path) -> None:
     with start_child("early", temporary) as child:
         assert child.stdout is not None
@@ -170,7 +225,11 @@ def test_a_forked_child_neither_ends_its_parents_server_nor_keeps_it() -> None:
     url = acquire(EMBEDDED)
     child = os.fork()
     if child == 0:
-        os._exit(0 if acquire(EMBEDDED) != url else 1)
+        status = 1
+        try:
+            status = 0 if acquire(EMBEDDED) != url else 1
+        finally:
+            os._exit(status)  # whatever happens, the tests go on in the parent alone
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert acquire(EMBEDDED) == url
 

@@ -6,11 +6,12 @@ verb means.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, ClassVar, TypeVar
 
 from fencepost.adapters.conflicts import is_conflict
-from fencepost.adapters.contract import Actor, Adapter, Capabilities, HookRun
+from fencepost.adapters.contract import Actor, Adapter, AdapterError, Capabilities, HookRun
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.queues import QueueSpec
@@ -19,10 +20,12 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from .claims import claim
-from .database import Database, PostgresDatabase, SqliteDatabase
+from .database import Database
+from .postgres import PostgresDatabase
 from .rules import CONTRACT, Rules
 from .runtime import Runtime
 from .server import PostgresSource
+from .sqlite import SqliteDatabase
 from .sweep import sweep
 from .table import table_for
 
@@ -41,29 +44,64 @@ class ReferenceAdapter(Adapter):
 
     def __init__(self, rules: Rules = CONTRACT) -> None:
         self.rules = rules
-        self.database: Database
         self.runtime: Runtime
+        self._opened: Database | None = None
         self._actors: dict[int, ReferenceActor] = {}
 
+    @abc.abstractmethod
     def _database(self) -> Database:
-        raise NotImplementedError
+        """The database to open."""
+
+    @property
+    def database(self) -> Database:
+        """What the queue stands on while it is open.
+
+        Raises:
+            AdapterError: it is not.
+        """
+        if self._opened is None:
+            raise AdapterError(f"the adapter {self.name!r} is not open; await open(queue) first")
+        return self._opened
 
     async def open(self, queue: QueueSpec) -> None:
-        """Make the queue's table in a place of its own, and build the statements once."""
+        """Make the queue's table in a place of its own, and build the statements once.
+
+        Raises:
+            AdapterError: the runtime cannot serve such a queue, or the database cannot be had.
+        """
+        self._check(queue)
         metadata = MetaData()
         table = table_for(queue, metadata)
-        self.database = self._database()
-        self.runtime = Runtime(queue, table, self.database.dialect, self.rules)
+        database = self._database()
+        self.runtime = Runtime(queue, table, database.dialect, self.rules)
         columns = [table.c[name] if name in table.c else null().label(name) for name in _ROW]
         self._snapshot = select(table.c.id, *columns).order_by(table.c.id)
-        await self.database.open(metadata)
+        await database.open(metadata)
+        self._opened = database
+
+    def _check(self, queue: QueueSpec) -> None:
+        if queue.fence == "attempt_id":
+            raise AdapterError(
+                f"the reference runtime mints no attempt ids, which queue {queue.key!r} needs; "
+                "give it the fence 'owner' or 'generation'"
+            )
+        if not self.rules.lasts(queue.lease_seconds, queue.heartbeat_seconds):
+            raise AdapterError(
+                f"queue {queue.key!r} has a lease of {queue.lease_seconds} s and a heartbeat every "
+                f"{queue.heartbeat_seconds} s; the heartbeat must be positive and the lease last at least "
+                f"{self.rules.lease_ratio} of them (LEASE-01)"
+            )
 
     async def close(self) -> None:
-        """Drop the actors' connections and the place that `open` made."""
-        for actor in self._actors.values():
-            await actor.close()
+        """Drop the actors' connections and the place that `open` made; before `open` there is nothing to drop.
+
+        Raises:
+            AdapterError: the place could not be removed; the message says what is left.
+        """
         self._actors.clear()
-        await self.database.close()
+        database, self._opened = self._opened, None
+        if database is not None:
+            await database.close()  # it owns the connections, and knows how to end one that waits for a lock
 
     async def reset(self) -> None:
         """Delete all jobs; transactions that a faulty runtime left open are rolled back first."""
@@ -188,6 +226,8 @@ class ReferenceActor(Actor):
         return await self._run(self._runtime.atomically, command, now)
 
     async def recover(self, command: c.Recover, now: int) -> o.Outcome:
+        if command.batch < 1:
+            raise AdapterError(f"a sweep cannot take {command.batch} rows per transaction; give a batch of at least 1")
         hook = _hook(command.hook)
         return await self._swept(lambda on, _, at: sweep(self._runtime, on, at, command.batch, hook), command, now)
 

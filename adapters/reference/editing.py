@@ -48,10 +48,6 @@ class Editable:
 
         return self._edit(place, add)
 
-    def negated(self, place: str, name: str | Pred) -> Self:
-        """These rules with one predicate turned round. Raises LookupError as `without`."""
-        return self._edit(place, lambda terms: _map(place, terms, name, Pred.negated))
-
     def shifted(self, place: str, name: str | Pred) -> Self:
         """These rules with one predicate's bound moved by one instant. Raises LookupError as `without`."""
         return self._edit(place, lambda terms: _map(place, terms, name, Pred.shifted))

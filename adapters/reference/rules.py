@@ -158,6 +158,10 @@ class Rules(Editable):
     sweep_after_failure: Literal["next", "stop"] = "next"
     """Whether a batch whose hook raised lets the walk go on (REC-12)."""
 
+    def lasts(self, lease: int, heartbeat: int) -> bool:
+        """Whether a lease lasts long enough for its heartbeat, both in seconds (LEASE-01)."""
+        return heartbeat > 0 and lease >= self.lease_ratio * heartbeat
+
     @classmethod
     def _path(cls, place: str) -> str:
         return f"fence.{place.value}" if isinstance(place, Verb) else place

@@ -127,8 +127,7 @@ class Runtime:
 
     def configure(self, command: c.Configure) -> o.Outcome:
         """Accept a lease that lasts long enough for its heartbeat, both in seconds (LEASE-01)."""
-        fits = command.heartbeat > 0 and command.lease >= self.rules.lease_ratio * command.heartbeat
-        return o.Accepted("configured") if fits else RATIO
+        return o.Accepted("configured") if self.rules.lasts(command.lease, command.heartbeat) else RATIO
 
     def action(self, what: c.What, code: str) -> Action:
         """What a failure with this code leads to: `retry`, `fail`, `abandon` or `refuse` (ERR-02, ERR-03)."""
@@ -195,16 +194,9 @@ async def first(connection: AsyncConnection, statement: Statement, known: Mappin
 
 
 async def call(hook: HookRun, jobs: tuple[c.JobId, ...]) -> BaseException | None:
-    """Run a hook and hand back what it raised, cancellation included (CLAIM-12, REC-08).
-
-    Raises:
-        asyncio.CancelledError: this task itself is being cancelled, which is nobody's outcome.
-    """
+    """Run a hook and hand back what it raised, cancellation included (CLAIM-12, REC-08)."""
     try:
         await hook(jobs)
-    except (Exception, asyncio.CancelledError) as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
+    except (Exception, asyncio.CancelledError) as error:  # a hook never suspends, so a cancellation is its own
         return error
     return None

@@ -48,7 +48,8 @@ def acquire(source: PostgresSource) -> str:
     """The URL (`postgresql+asyncpg://…`) of a server to work on.
 
     The embedded server and the container of one image are started at the first call, shared by this process, and
-    gone when it is, also when it is killed. Starting blocks for about half a second.
+    gone when it is, also when it is killed. An embedded server that has died is replaced. Starting blocks for about
+    half a second.
 
     Raises:
         AdapterError: the DSN cannot be read, or no server can be started; the message says what to do.
@@ -65,7 +66,8 @@ def acquire(source: PostgresSource) -> str:
 def describe(url: str) -> str:
     """The server as a message may name it: user, host, port and database, never the password or the query."""
     parsed = make_url(url)
-    host = parsed.host or parsed.query.get("host") or "localhost"
+    asked = parsed.query.get("host", ())
+    host = parsed.host or (asked if isinstance(asked, str) else ", ".join(asked)) or "localhost"
     port = f":{parsed.port}" if parsed.port else ""
     return f"{parsed.username or 'the default user'}@{host}{port}/{parsed.database or ''}"
 
@@ -98,12 +100,14 @@ class _Embedded:
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._url: str | None = None
         atexit.register(self.stop)
-        os.register_at_fork(after_in_child=self._forget)
+        os.register_at_fork(after_in_child=self._forget_in_child)
 
     def url(self) -> str:
-        """The running server's URL; one that died is replaced."""
+        """The running server's URL; one that died is replaced, once its watchdog has removed what it left."""
         with self._lock:
-            if self._url is None or self._watchdog is None or self._watchdog.poll() is not None:
+            if self._watchdog is not None and self._watchdog.poll() is not None:
+                self._forget()
+            if self._url is None:
                 self._url = self._start()
             return self._url
 
@@ -140,13 +144,16 @@ class _Embedded:
         self._watchdog = watchdog
         return f"{DRIVER}://postgres@/postgres?host={answer['directory']}"
 
-    def _forget(self) -> None:
+    def _forget_in_child(self) -> None:
         """A forked child must neither keep the server alive nor end it; it starts its own when it needs one."""
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
         if self._watchdog is not None:
             _close(self._watchdog.stdin)
             _close(self._watchdog.stdout)
         self._watchdog = self._url = None
-        self._lock = threading.Lock()
 
 
 def _close(pipe: IO[bytes] | None) -> None:

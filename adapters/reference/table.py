@@ -12,7 +12,7 @@ from fencepost.model.queues import QueueSpec
 from sqlalchemy import Column, Index, Integer, MetaData, String, Table
 from sqlalchemy.types import TypeEngine
 
-from .database import Instant
+from .instant import Instant
 
 
 def table_for(spec: QueueSpec, metadata: MetaData) -> Table:

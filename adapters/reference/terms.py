@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fencepost.model.queues import QueueSpec
-from sqlalchemy import BinaryExpression, ColumnElement, Integer, String, bindparam, not_
+from sqlalchemy import BinaryExpression, ColumnElement, Integer, String, bindparam
 from sqlalchemy.sql import visitors
 
-from .database import Instant
+from .instant import Instant
 
 
 class Columns(Protocol):
@@ -76,10 +76,6 @@ class Pred:
     clause: str
     column: str
     sql: Condition
-
-    def negated(self) -> Pred:
-        """The opposite condition, under the same name."""
-        return replace(self, sql=lambda c, a: not_(self.sql(c, a)))
 
     def shifted(self) -> Pred:
         """The same condition with its bound moved by one instant: `>` for `>=`, `<=` for `<`, and back.

@@ -1,13 +1,16 @@
 """The process that owns an embedded PostgreSQL server: it makes the server, and unmakes it when its parent is gone.
 
 It runs as a script in a session of its own and holds the read end of a pipe whose write end only the parent holds.
-End of file there, however the parent ended, means: stop the server at once and remove its directory. It must never
-import anything but the standard library, so that it starts in milliseconds and cannot fail with the parent's modules.
+End of file there, however the parent ended, means: stop the server at once and remove its directory. It ends too when
+the server has, so that the parent can tell. If it is killed itself, Linux stops the server, and the directory stays.
+It must never import anything but the standard library, so that it starts in milliseconds and cannot fail with the
+parent's modules.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import pwd
@@ -25,6 +28,9 @@ from typing import Any
 POLL_SECONDS = 0.005
 STOP_SECONDS = 5.0
 TEMPORARY_LIMIT = 60  # bytes; a socket's path may have 103, and our names below take up to 40
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 INITDB = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--wal-segsize=4"]
 INITDB += ["--no-sync", "--no-instructions", "--no-data-checksums"]
@@ -88,6 +94,18 @@ class Server:
             if self.gone.wait(POLL_SECONDS):
                 raise ParentGone
 
+    def wait(self) -> None:
+        """Return when nobody needs the server any more, or when it has ended by itself."""
+        assert self.postgres is not None
+        ended = self.postgres
+
+        def tell() -> None:
+            ended.wait()
+            self.gone.set()
+
+        threading.Thread(target=tell, daemon=True).start()
+        self.gone.wait()
+
     def close(self) -> None:
         """Stop the server without a checkpoint and remove all that it wrote."""
         if self.postgres is not None and self.postgres.poll() is None:
@@ -137,6 +155,7 @@ class Server:
                     cwd=self.directory,
                     env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
                     start_new_session=True,
+                    preexec_fn=_end_with_parent,
                     **self._as_user,
                 )
             except OSError as error:
@@ -161,6 +180,16 @@ class Server:
 
     def _tail(self) -> str:
         return " ".join(self._log.read_text(errors="replace").split())[-500:] or "it said nothing"
+
+
+def _end_with_parent() -> None:
+    """Have the kernel send this process SIGQUIT, which stops PostgreSQL at once, when the thread that started it ends.
+
+    Runs between fork and exec, after root was dropped, which would undo it. The watchdog's main thread starts all
+    programs, and it ends last.
+    """
+    if LIBC is not None:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGQUIT, 0, 0, 0)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -199,7 +228,7 @@ def main(binaries: str) -> None:
         with contextlib.closing(Server(Path(binaries), gone)) as server:
             server.start()
             _answer({"directory": str(server.directory)})
-            gone.wait()
+            server.wait()
     except (SetUpFailed, OSError) as error:
         _answer({"error": str(error)})
     except ParentGone:
