@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fencepost.adapters.conflicts import is_conflict
+from fencepost.adapters.reference.postgres import DEADLOCK_MILLISECONDS
 from fencepost.adapters.reference.server import PostgresSource, acquire
 from fencepost.conformance.interleave.exhaustive import Exhaustive
 from fencepost.conformance.interleave.gate import Gate
@@ -202,7 +203,7 @@ async def toy_on(database: str, place: Path, actors: int = 2, begins: bool = Tru
             workers.append(worker)
             if database == "pg":
                 # Of deadlocked actors the one with the lowest number loses.
-                await worker.run(f"SET deadlock_timeout = {500 * 4 ** (number - 1)}")
+                await worker.run(f"SET deadlock_timeout = {DEADLOCK_MILLISECONDS[number]}")
                 pids.append(await worker.run("SELECT pg_backend_pid()"))
                 await worker.commit()
         yield Toy(engine, control, workers, pids)

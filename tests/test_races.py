@@ -12,18 +12,27 @@ from fencepost.adapters.contract import AdapterError
 from fencepost.adapters.memory import MemoryAdapter
 from fencepost.adapters.mutants.catalogue import MUTANTS
 from fencepost.adapters.mutants.mutant import Mutant
-from fencepost.adapters.reference.adapter import PostgresAdapter, ReferenceAdapter, SqliteAdapter
+from fencepost.adapters.reference.adapter import PostgresAdapter, ReferenceActor, ReferenceAdapter, SqliteAdapter
 from fencepost.adapters.reference.rules import CONTRACT, Rules
 from fencepost.adapters.reference.server import PostgresSource
 from fencepost.conformance.interleave.bench import gate_bench
-from fencepost.conformance.interleave.engine import certify, replay_history, replay_schedule, search
+from fencepost.conformance.interleave.engine import (
+    certify,
+    first_failure,
+    replay_history,
+    replay_schedule,
+    search,
+)
 from fencepost.conformance.interleave.lanes import History
 from fencepost.conformance.interleave.played import Diverged
 from fencepost.conformance.interleave.programs import PROGRAMS, Program, programs_of
 from fencepost.conformance.interleave.reduce_race import reduce_race
 from fencepost.model import commands as c
+from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.queues import BACKFILL, QUEUES
+from fencepost.model.trace import Trace, TraceStep
+from sqlalchemy import update
 
 MOST = 200
 RACES = [(mutant, adapter) for mutant in MUTANTS if mutant.race for adapter in mutant.adapters]
@@ -71,8 +80,11 @@ SCHEDULES = {
     "complete ‖ recover": (36, 40),
     "renew ‖ recover": (36, 40),
     "recover ‖ recover": (50, 50),
+    "recover ‖ recover, a job called off": (50, 50),
+    "complete ‖ start_up": (11, 11),
     "complete ‖ recover claim, another worker": (118, 125),
     "complete ‖ release claim, the same worker": (16, 15),
+    "claim ‖ claim fail": (270, 38),
 }
 """The number of all schedules, on SQLite and on PostgreSQL."""
 
@@ -142,6 +154,15 @@ def test_random_schedules_find_the_planted_races_too(runner: asyncio.Runner, mut
         assert not one.exhaustive and not any(each.exhaustive for each in one.certificates)
 
 
+def test_random_schedules_are_counted_as_they_turned_up(runner: asyncio.Runner) -> None:
+    with Opened(runner, "sqlite", "backfill") as opened:
+        program = program_named("complete ‖ request_cancel")
+        found = opened.run(search(opened.adapter, opened.spec, program, seed=3, most=50))
+        (certificate,) = found.certificates
+        assert found.schedules == certificate.schedules == 4
+        assert certificate.bound.endswith("; 4 random schedules, seed 3")
+
+
 def test_a_search_that_was_cut_says_by_what() -> None:
     async def main() -> None:
         adapter = adapter_of("sqlite")
@@ -200,6 +221,145 @@ def test_leaving_commands_out_gives_the_shortest_race_whatever_stood_around_it(r
             opened.run(reduce_race(opened.adapter, opened.spec, wordy.trace(), "REC-07", most=5))
 
 
+def rules_of(name: str) -> Rules:
+    (mutant,) = (each for each in MUTANTS if each.id == name)
+    return mutant.change(CONTRACT)
+
+
+LATE_COMPLETION = replace(
+    program_named("claim ‖ claim, one job"),
+    before=(c.Enqueue(), c.Claim(3), c.AdvanceTo("expiry", c.JobRef(1)), c.Complete(c.HandleRef(2)), c.Enqueue()),
+)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "program", "clause", "steps"),
+    [
+        ("complete-expired", LATE_COMPLETION, "FENCE-01", 4),
+        ("claim-without-heartbeat", program_named("complete ‖ recover"), "CLAIM-05", 2),
+    ],
+    ids=["by the answer", "by the row alone"],
+)
+def test_a_clause_that_is_broken_before_the_lanes_is_a_violation(
+    runner: asyncio.Runner, mutant: str, program: Program, clause: str, steps: int
+) -> None:
+    with Opened(runner, "sqlite", "backfill", rules_of(mutant)) as opened:
+        adapter, spec = opened.adapter, opened.spec
+        history = opened.run(replay_history(adapter, spec, replace(program.trace(), schedule="1122")))
+        assert history.violation is not None and history.violation.clause == clause
+        assert [each.label for each in history.trace.steps] == list(range(1, steps + 1))
+        assert None not in [each.outcome for each in history.trace.steps]
+        assert history.trace.lanes == ()
+        for found in (
+            opened.run(certify(adapter, spec, program)),
+            opened.run(search(adapter, spec, program, seed=1, most=5)),
+            opened.run(first_failure(adapter, spec, program.trace(), clause, most=5)),
+        ):
+            assert (found.trace, found.violation) == (history.trace, history.violation)
+            assert (found.schedules, found.certificates, found.exhaustive) == (0, (), False)
+        assert opened.run(first_failure(adapter, spec, program.trace(), "REC-09", most=5)).violation is None
+        shorter = opened.run(reduce_race(adapter, spec, history.trace, clause))
+        assert (shorter.trace, shorter.violation) == (history.trace, history.violation), "it was the shortest already"
+
+
+def test_a_clause_that_is_broken_before_the_lanes_only_now_and_then_ends_the_search(runner: asyncio.Runner) -> None:
+    with Opened(runner, "sqlite", "backfill") as opened:
+        actor, looked = opened.adapter.actor(1), 0
+        complete = actor.complete
+
+        async def forgetful(command: c.Complete, now: int) -> o.Outcome:
+            nonlocal looked
+            looked += 1
+            return o.REJECTED if looked == 5 else await complete(command, now)
+
+        actor.complete = forgetful  # type: ignore[method-assign]
+        program = replace(PROGRAMS[0], before=(c.Enqueue(), c.Claim(1), c.Complete(c.HandleRef(2)), c.Enqueue()))
+        found = opened.run(certify(opened.adapter, opened.spec, program))
+        assert found.violation is not None and found.violation.clause == "FENCE-01"
+        assert (found.schedules, found.certificates, found.exhaustive) == (3, (), False)
+
+
+def labelled(*commands: c.Command, first: int) -> tuple[TraceStep, ...]:
+    return tuple(TraceStep(n, command) for n, command in enumerate(commands, first))
+
+
+def test_a_step_before_the_lanes_that_cannot_run_is_told(runner: asyncio.Runner) -> None:
+    before = labelled(c.Enqueue(), c.Claim(3), c.Release(c.HandleRef(12, 1)), first=11)
+    trace = Trace(before, ((), labelled(c.Claim(1), first=21), labelled(c.Claim(2), first=31)), "111122")
+    with (
+        Opened(runner, "sqlite", "backfill") as opened,
+        pytest.raises(Diverged, match=r"step 13 could not run: step 12 claimed no 2\. job"),
+    ):
+        opened.run(replay_history(opened.adapter, opened.spec, trace))
+
+
+def test_a_replayed_race_tells_what_every_step_answered_by_its_label(runner: asyncio.Runner) -> None:
+    before = labelled(c.Enqueue(), c.Enqueue(), c.Claim(3), c.Complete(c.HandleRef(13)), first=11)
+    lanes = (labelled(c.Advance(7), first=21), labelled(c.Claim(1), first=31), labelled(c.Claim(2), first=41))
+    with Opened(runner, "sqlite", "backfill") as opened:
+        history = opened.run(replay_history(opened.adapter, opened.spec, Trace(before, lanes, "0111122")))
+    every = [each for lane in (history.trace.steps, *history.trace.lanes) for each in lane]
+    assert {each.label: each.outcome for each in every} == {
+        11: o.Enqueued(1),
+        12: o.Enqueued(2),
+        13: o.Claimed((c.Handle(1, 3),)),
+        14: o.Accepted("succeeded"),
+        21: o.DONE,
+        31: o.Claimed((c.Handle(2, 1),)),
+        41: o.Claimed(),
+    }
+    assert history.violation is None
+    assert {"TERM-03", "CLAIM-05"} <= {check.clause for check in history.checks}, "of both, rows included"
+
+
+def test_each_move_of_the_clock_goes_on_from_the_one_before(runner: asyncio.Runner) -> None:
+    job = c.JobRef(1)
+    clock = labelled(*(c.AdvanceTo("expiry", job, offset) for offset in (-1, 0, 0)), first=3)
+    trace = Trace(
+        labelled(c.Enqueue(), c.Claim(1), first=1), (clock, labelled(c.Renew(c.HandleRef(2)), first=6)), "00011"
+    )
+    with Opened(runner, "sqlite", "backfill") as opened:
+        history = opened.run(replay_history(opened.adapter, opened.spec, trace))
+    assert [ran.now for ran in history.played.commands] == [0, 299, 300, 300]
+    assert [each.outcome for each in history.trace.lanes[0]] == [o.DONE, o.DONE, None]
+    assert isinstance(history.trace.lanes[1][0].outcome, o.Rejected)
+
+
+class Scribbler(ReferenceActor):
+    """Rejects a completion, and writes its error code into the row all the same."""
+
+    async def complete(self, command: c.Complete, now: int) -> o.Outcome:
+        answer = await super().complete(command, now)
+        if isinstance(answer, o.Rejected):
+            connection = await self.connect()
+            await connection.execute(update(self._runtime.table).values(error_code="PAGE_VALIDATION_FAILED"))
+            await connection.commit()
+        return answer
+
+
+def test_a_rejected_write_beside_a_sweep_leaves_a_row_that_has_ended_alone(runner: asyncio.Runner) -> None:
+    ended = (c.Enqueue(), c.Claim(1), c.Complete(c.HandleRef(2)))
+    program = replace(
+        program_named("complete ‖ recover"),
+        before=ended,
+        clock=(),
+        lanes=((c.Complete(c.HandleRef(2)),), (c.Recover(),)),
+    )
+    with Opened(runner, "sqlite", "backfill") as opened:
+        assert opened.run(certify(opened.adapter, opened.spec, program)).violation is None
+        opened.adapter._actors[1] = Scribbler(opened.adapter, 1)
+        found = opened.run(certify(opened.adapter, opened.spec, program))
+        assert found.violation is not None and found.violation.clause == "TERM-02"
+        assert found.schedules == 1
+
+
+def test_a_worker_that_crashed_before_the_lanes_is_held_at_its_statements_all_the_same(runner: asyncio.Runner) -> None:
+    one_job = program_named("claim ‖ claim, one job")
+    with Opened(runner, "sqlite", "backfill") as opened:
+        found = opened.run(certify(opened.adapter, opened.spec, replace(one_job, before=(c.Enqueue(), c.Crash(1)))))
+        assert (found.violation, found.exhaustive, found.schedules) == (None, True, SCHEDULES[one_job.name][0])
+
+
 def test_an_adapter_without_a_gate_says_so() -> None:
     async def main() -> None:
         adapter = MemoryAdapter()
@@ -208,6 +368,15 @@ def test_an_adapter_without_a_gate_says_so() -> None:
 
     with pytest.raises(AdapterError, match="no gate"):
         asyncio.run(main())
+
+
+def test_a_job_that_is_enqueued_while_others_run_is_refused(runner: asyncio.Runner) -> None:
+    program = replace(program_named("claim ‖ claim, one job"), lanes=((c.Claim(1),), (c.Enqueue(),)))
+    with (
+        Opened(runner, "sqlite", "backfill") as opened,
+        pytest.raises(AdapterError, match=r"step 3 enqueues a job .*: enqueue it before them"),
+    ):
+        opened.run(certify(opened.adapter, opened.spec, program))
 
 
 @everywhere

@@ -6,7 +6,7 @@ It knows strategies and counts; what a schedule does and whether it is legal, `l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
@@ -18,8 +18,8 @@ from fencepost.model.world import Violation
 from fencepost.reports.result import Certificate
 
 from .exhaustive import Exhaustive
-from .lanes import History, Lanes, lanes_of
-from .played import Played
+from .lanes import BrokenPrefix, History, Lanes, lanes_of
+from .played import Diverged, Played
 from .priorities import Priorities
 from .programs import Program
 from .random_walk import RandomWalk
@@ -98,20 +98,25 @@ async def search(
     """
     async with lanes_of(adapter, spec, program.trace()) as lanes:
         tally = _Tally(on_schedule)
-        broken = await lanes.checked_prefix()
-        if broken is not None:
-            return Certified((), 0, False, *broken)
-        draw, known, length = Random(seed), set(), 1
-        for nth in range(most * DRAWS):
-            one, depth = draw.getrandbits(64), draw.choice(DEPTHS)
-            history = await lanes.play(RandomWalk(one) if nth % WALK_EVERY == 0 else Priorities(one, length, depth))
-            length = max(length, len(history.played.schedule))
-            if history.played.schedule in known:
-                continue
-            known.add(history.played.schedule)
-            if tally.add(history) or tally.schedules == most:
-                break
-        return tally.certified(lanes, program, False, f"{most} random schedules, seed {seed}")
+        try:
+            await lanes.prepare(watched=True)
+            await _draw(lanes, tally, seed, most)
+        except BrokenPrefix as broken:
+            return tally.broken(broken.history)
+        return tally.certified(lanes, program, False, f"{tally.schedules} random schedules, seed {seed}")
+
+
+async def _draw(lanes: Lanes, tally: _Tally, seed: int, most: int) -> None:
+    draw, known, length = Random(seed), set(), 1
+    for nth in range(most * DRAWS):
+        one, depth = draw.getrandbits(64), draw.choice(DEPTHS)
+        history = await lanes.play(RandomWalk(one) if nth % WALK_EVERY == 0 else Priorities(one, length, depth))
+        length = max(length, len(history.played.schedule))
+        if history.played.schedule in known:
+            continue
+        known.add(history.played.schedule)
+        if tally.add(history) or tally.schedules == most:
+            return
 
 
 async def _exhaust(
@@ -122,9 +127,6 @@ async def _exhaust(
     program: Program | None = None,
     bound: int | None = None,
 ) -> Certified:
-    broken = await lanes.checked_prefix()
-    if broken is not None:
-        return Certified((), 0, False, *broken) if tally.wants(broken[1]) else Certified((), 0, False)
     latest: list[History] = []
 
     async def play(strategy: Strategy) -> Played:
@@ -132,23 +134,35 @@ async def _exhaust(
         return latest[0].played
 
     schedules = Exhaustive(play, order, bound=bound, most=most)
-    async for _ in schedules.schedules():
-        if tally.add(latest[0]):
-            break
+    try:
+        await lanes.prepare(watched=True)
+        async for _ in schedules.schedules():
+            if tally.add(latest[0]):
+                break
+    except BrokenPrefix as broken:
+        return tally.broken(broken.history)
     cut = "" if schedules.exhaustive else f"the first {tally.schedules} in the order of {order}"
     return tally.certified(lanes, program, schedules.exhaustive, cut)
 
 
 async def replay_history(adapter: Adapter, spec: QueueSpec, trace: Trace) -> History:
-    """Play a trace's own schedule to the letter, and judge it.
+    """Play a trace's own schedule to the letter, and judge it: what comes before the lanes with the rows after every
+    step, then the lanes. `checks` are those of both.
 
     Raises:
-        Diverged: the schedule does not fit; neither pass nor fail.
-        AdapterError: what comes before the lanes is not legal.
+        Diverged: a step before the lanes could not run, or the schedule does not fit; neither pass nor fail.
+        Stuck, AdapterError: the harness cannot go on.
     """
     assert trace.schedule is not None, "a trace without a schedule has no order to replay"
     async with lanes_of(adapter, spec, trace) as lanes:
-        return await lanes.play(Replay(trace.schedule))
+        try:
+            checks = await lanes.prepare(watched=True)
+            for label, why in lanes.skipped.items():
+                raise Diverged(f"step {label} could not run: {why}")
+            history = await lanes.play(Replay(trace.schedule))
+        except BrokenPrefix as broken:
+            return broken.history
+    return history if history.illegal is not None else replace(history, checks=checks + history.checks)
 
 
 async def replay_schedule(adapter: Adapter, spec: QueueSpec, trace: Trace) -> Violation | None:
@@ -165,7 +179,7 @@ class _Tally:
         self.schedules = 0
         self.failed: History | None = None
 
-    def wants(self, violation: Violation) -> bool:
+    def _wants(self, violation: Violation) -> bool:
         """Whether this is what the search is for."""
         return self._clause is None or violation.clause == self._clause
 
@@ -175,13 +189,19 @@ class _Tally:
         if self._on_schedule is not None:
             self._on_schedule(history)
         violation = history.violation
-        if violation is None or not self.wants(violation):
+        if violation is None or not self._wants(violation):
             return False
         # Of any clause: an illegal answer outranks misshapen statements, so the search for one goes on.
         ends = history.illegal is not None or self._clause is not None
         if ends or self.failed is None:
             self.failed = history
         return ends
+
+    def broken(self, history: History) -> Certified:
+        """What a search comes to whose lanes never started."""
+        if history.violation is None or not self._wants(history.violation):
+            return Certified((), self.schedules, False)
+        return Certified((), self.schedules, False, history.trace, history.violation)
 
     def certified(self, lanes: Lanes, program: Program | None, exhaustive: bool, cut: str) -> Certified:
         """What the search comes to; without a program it certifies nothing."""

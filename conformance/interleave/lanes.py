@@ -10,13 +10,15 @@ from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from fencepost.adapters.contract import Adapter, AdapterError, Gated
 from fencepost.conformance.driver import Driver, worker_of
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.linear import Operation, judge
+from fencepost.model.history import Operation
+from fencepost.model.linear import judge
 from fencepost.model.paths import Binding, Dangling
 from fencepost.model.queues import QueueSpec
 from fencepost.model.step import step
@@ -34,8 +36,9 @@ from .shape import Shaped, shape_of
 class History:
     """One schedule as it went: the statements and choices, the trace with what was answered, and the judgement.
 
-    `illegal` is a clause that the answers and rows break, and `checks` is then empty; `misshapen` one that the
-    statements break (CLAIM-11, CLAIM-14), legal as the answers may be.
+    Every step of `trace` keeps its label and has its outcome, None where a lane never came to run it. `illegal` is a
+    clause that the answers and rows break, and `checks` is then empty; `misshapen` one that the statements break
+    (CLAIM-11, CLAIM-14), legal as the answers may be.
     """
 
     played: Played
@@ -50,6 +53,14 @@ class History:
         return self.illegal or self.misshapen
 
 
+class BrokenPrefix(Exception):
+    """A clause is broken before the lanes start. `history` ends with the step that broke it, and has no lanes."""
+
+    def __init__(self, trace: Trace, violation: Violation) -> None:
+        super().__init__(f"{violation.clause} is broken before the lanes start: {violation.why}")
+        self.history = History(Played("", (), (), ()), trace, (), violation, None)
+
+
 class Lanes:
     """A trace's lanes on one adapter, ready to be played again and again; made by `lanes_of`."""
 
@@ -59,37 +70,51 @@ class Lanes:
         self.adapter = adapter
         self._driver = Driver(adapter, spec)
         self._gates = gates
+        self._clock = trace.lanes[0] if trace.lanes else ()
         self._performs = [adapter.actor(worker).perform for worker in range(10)]
         self._world = World(spec)
         self._binding = Binding()
         self._before: list[TraceStep] = []
         self._bound: dict[tuple[int, int], c.Command] = {}
+        self.skipped: dict[int, str] = {}
+        """The steps before the lanes that could not run, by label, and why."""
 
-    async def checked_prefix(self) -> tuple[Trace, Violation] | None:
-        """Run what comes before the lanes alone, and judge it with the rows after every step."""
-        run = await self._driver.play(Trace(self.trace.steps))
-        return None if run.violation is None else (run.trace(), run.violation)
+    async def prepare(self, *, watched: bool = False) -> Checks:
+        """Empty the queue, run what comes before the lanes, ungated, and judge it: if `watched`, with the rows after
+        every step, else by the answers alone, and look once at the end. Returns the checks made.
 
-    async def prepare(self) -> None:
-        """Empty the queue and run what comes before the lanes, ungated."""
+        Raises:
+            BrokenPrefix: it breaks a clause.
+            AdapterError: the adapter did not do what the harness needs.
+        """
         world = await self._driver.reset()
         self._binding, self._before = Binding(), []
         self._bound.clear()
+        self.skipped.clear()
+        checks: Checks = ()
         for each in self.trace.steps:
             try:
                 command = self._binding.bind(each.command, world)
-            except Dangling:
+            except Dangling as missing:
+                self.skipped[each.label] = str(missing)
                 continue
             outcome: o.Outcome = o.DONE
+            rows = world.rows if watched else None
             if type(command) is not c.Advance:
                 outcome = await self._serve(worker_of(command), command, world.now)
-            after = step(world, command, outcome, Context(world.now))
-            if isinstance(after, Violation):
-                raise AdapterError(f"{self.adapter.name}: {command.verb} answered otherwise before: {after.why}")
+                if isinstance(command, c.Crash):
+                    await self._gate_again(command.worker)
+                rows = await self._driver.look() if watched else None
             self._binding.note(each.label, outcome)
             self._before.append(replace(each, outcome=outcome))
-            world = after.world
-        self._world = world
+            after = step(world, command, outcome, Context(world.now, False, rows))
+            if isinstance(after, Violation):
+                if after.clause == SETUP:
+                    raise AdapterError(f"{self.adapter.name}: {command.verb}: {after.reason}: {after.why}")
+                raise BrokenPrefix(Trace(tuple(self._before)), after)
+            world, checks = after.world, checks + after.checks
+        self._world = world if watched else world._replace(rows=await self._driver.look())
+        return checks
 
     async def play(self, strategy: Strategy) -> History:
         """Prepare, play the lanes in the order that the strategy chooses, look at the rows, and judge.
@@ -97,13 +122,12 @@ class Lanes:
         Raises:
             Diverged: the schedule that the strategy follows does not fit.
             Stuck: an actor waits for something that no other will release.
-            AdapterError: the adapter did not do what the harness needs.
+            BrokenPrefix, AdapterError: as `prepare`.
         """
         await self.prepare()
         now = [self._world.now]
-        advances = [self._advance(each.command) for each in self.trace.lanes[0]]
         played = await run_schedule(
-            [partial(_move, now, seconds) for seconds in advances],
+            [partial(self._advance, now, each.command) for each in self._clock],
             [(gate, self._starts(lane)) for lane, gate in enumerate(self._gates, 1)],
             strategy,
             now=lambda: now[0],
@@ -114,11 +138,13 @@ class Lanes:
     async def run_ungated(self) -> None:
         """The same work without a scheduler, one lane after another: what a schedule's cost is compared with."""
         await self.prepare()
-        now = self._world.now + sum(self._advance(each.command) for each in self.trace.lanes[0])
+        now = [self._world.now]
+        for each in self._clock:
+            self._advance(now, each.command)
         ran: list[Ran] = []
         for lane in range(1, len(self.trace.lanes)):
             for nth, start in enumerate(self._starts(lane)):
-                ran.append(Ran(lane, nth, len(ran), len(ran), now, await start(now)))
+                ran.append(Ran(lane, nth, len(ran), len(ran), now[0], await start(now[0])))
         found = judge(self._world, self._operations(tuple(ran)), await self._driver.look())
         assert not isinstance(found, Violation), found
 
@@ -180,22 +206,27 @@ class Lanes:
     async def _serve(self, actor: int, command: c.Command, now: int) -> o.Outcome:
         return self._driver.translate(await self._performs[actor](self._driver.native(command), now))
 
-    def _advance(self, command: c.Command) -> int:
+    async def _gate_again(self, worker: int) -> None:
+        """Hold the connection that a crashed worker goes on with."""
+        if 1 <= worker <= len(self._gates):
+            gate = self._gates[worker - 1]
+            gate.detach()
+            assert isinstance(self.adapter, Gated)
+            gate.attach(await self.adapter.connection(worker))
+
+    def _advance(self, now: list[int], command: c.Command) -> o.Outcome | None:
+        """Move the clock; None where the instant is not ahead."""
         try:
-            advance = self._binding.bind(command, self._world)
+            advance = self._binding.bind(command, self._world._replace(now=now[0]))
         except Dangling:
-            return 0
+            return None
         assert isinstance(advance, c.Advance)
-        return advance.seconds
+        now[0] += advance.seconds
+        return o.DONE
 
     async def _blocked(self, names: Collection[str]) -> set[str]:
         assert isinstance(self.adapter, Gated)
         return {str(worker) for worker in await self.adapter.blocked([int(name) for name in names])}
-
-
-def _move(now: list[int], seconds: int) -> o.Outcome:
-    now[0] += seconds
-    return o.DONE
 
 
 @asynccontextmanager
@@ -203,10 +234,15 @@ async def lanes_of(adapter: Adapter, spec: QueueSpec, trace: Trace) -> AsyncIter
     """The lanes of a trace on an adapter that is open with this queue; lane n is played by actor n.
 
     Raises:
-        AdapterError: no scheduler can hold this adapter's statements.
+        AdapterError: no scheduler can hold this adapter's statements, or a lane enqueues a job.
     """
     if adapter.capabilities.gate == "none" or not isinstance(adapter, Gated):
         raise AdapterError(f"{adapter.name}: has no gate, so that its actors cannot be interleaved")
+    for each in chain.from_iterable(trace.lanes):
+        if isinstance(each.command, c.Enqueue):
+            raise AdapterError(
+                f"step {each.label} enqueues a job while others run, which no judge follows: enqueue it before them"
+            )
     gates: list[Gate] = []
     try:
         for lane in range(1, len(trace.lanes)):

@@ -80,12 +80,22 @@ PROGRAMS: tuple[Program, ...] = (
     Program(("REC-02",), _LAST_INSTANT, ((c.Renew(_HANDLE),), (c.Recover(),)), _EXPIRES),
     Program(("REC-07",), _EXPIRED, ((c.Recover(),), (c.Recover(),))),
     Program(
+        ("REC-07",), (c.Enqueue(), c.RequestCancel(_JOB, by_parent=True)), ((c.Recover(),), (c.Recover(),)),
+        about="a job called off",
+    ),
+    Program(("REC-07",), _HELD, ((c.Complete(_HANDLE),), (c.StartUp(0),))),
+    Program(
         ("FENCE-02",), _LAST_INSTANT, ((c.Complete(_HANDLE),), (c.Recover(), c.Claim(2))), _EXPIRES,
         queues=("backfill",), about="another worker",
     ),
     Program(  # the job must be due again at once, so that the claim needs no move of the clock
         ("FENCE-03",), _HELD, ((c.Complete(_HANDLE),), (c.Release(_HANDLE), c.Claim(1))),
         queues=("mutation",), about="the same worker",
+    ),
+    Program(  # whoever comes late finds the job pending once more, but backing off
+        ("CLAIM-03", "CLAIM-11"), (c.Enqueue(),),
+        ((c.Claim(1),), (c.Claim(2), c.Fail(c.HandleRef(3), "lease", "LEASE_TIMEOUT_RECOVERED"))),
+        queues=("mutation",),
     ),
 )  # fmt: skip
 """The races of two actors, simplest first in each chapter."""
