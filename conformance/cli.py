@@ -47,22 +47,16 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _fault(error: Exception) -> int:
-    """Tell what cannot be used or driven; whatever else was raised, by an adapter or by us, keeps its traceback."""
-    import traceback
-
-    from fencepost.adapters.contract import AdapterError
+    """Tell what cannot be used or driven; whatever else was raised, by an adapter or by us, keeps its frames."""
     from fencepost.scenarios import ScenarioError
 
+    from .faults import fault_of
     from .selection import UnknownName
 
-    if isinstance(error, AdapterError):
-        click.echo(f"Error: fencepost could not go on: {error}", err=True)
-        return HARNESS
     if isinstance(error, (UnknownName, ScenarioError)):
         click.echo(f"Error: {error}", err=True)
         return USAGE
-    traceback.print_exception(error)
-    click.echo("Error: fencepost could not go on: an exception that nobody expected, see above", err=True)
+    click.echo(f"Error: fencepost could not go on: {fault_of(error)}", err=True)
     return HARNESS
 
 

@@ -20,6 +20,8 @@ from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.values import new
 from fencepost.model.world import SETUP, Check, Context, Step, Violation, World
 
+from .handles import LASTING, Lent, lend, plain, spoilt
+
 Chooser = Callable[[World, int], c.Command]
 """Turns a number into a command that this world offers."""
 
@@ -65,6 +67,7 @@ class Driver:
         self._ids: list[c.JobId] = []
         self._ordinals: dict[c.JobId, int] = {}
         self._same = True
+        self._lent: Lent = []
 
     @property
     def tally(self) -> Counter[Check]:
@@ -81,6 +84,7 @@ class Driver:
         await self.adapter.reset()
         self._ids.clear()
         self._ordinals.clear()
+        self._lent.clear()
         self._same = True
         return World(self.spec, 0, (), ())
 
@@ -107,7 +111,8 @@ class Driver:
             AdapterError: the adapter did not do what the harness needs.
         """
         # The hot path of every engine: no call is made that this command does not need.
-        performs, snapshot, done, made = self._performs, self._snapshot, run.done, self._made
+        performs, snapshot, done, made, lent = self._performs, self._snapshot, run.done, self._made, self._lent
+        after: Step | Violation
         before = len(done)
         try:
             for command in commands:
@@ -118,11 +123,23 @@ class Driver:
                 else:
                     native = command if self._same else self.native(command)
                     outcome = await performs[worker_of(command)](native, world.now)
-                    if not self._same or type(outcome) is o.Enqueued:
+                    kind = type(outcome)
+                    if kind is o.Claimed:
+                        claimed = lend(outcome, lent)  # type: ignore[arg-type]
+                        if isinstance(claimed, Violation):
+                            done.append((command, o.DONE))  # nobody can tell what such a claim answered
+                            after = claimed
+                            break
+                        outcome = claimed
+                        if claimed.handles:
+                            made.append(LASTING)
+                    if not self._same or kind is o.Enqueued:
                         outcome = self.translate(outcome)
                     view = self._view(await snapshot())
                 done.append((command, outcome))
                 after = step(world, command, outcome, new(Context, (world.now, False, view)))
+                if lent and not isinstance(after, Violation):
+                    after = spoilt(lent) or after
                 if isinstance(after, Violation):
                     break
                 run.world, checks = after
@@ -176,11 +193,12 @@ class Driver:
                 ordinal = self._ordinals[outcome.job] = len(ids)
                 self._same = self._same and outcome.job == ordinal
             return outcome if self._same else o.Enqueued(ordinal, outcome.token)
+        if isinstance(outcome, o.Claimed):
+            read = [plain(handle) for handle in outcome.handles]
+            handles = tuple(c.Handle(self._ordinal(h.job), h.worker, h.token) for h in read)
+            return o.Claimed(handles, self._ordinals_of(outcome.hooked))
         if self._same:
             return outcome
-        if isinstance(outcome, o.Claimed):
-            handles = tuple(c.Handle(self._ordinal(h.job), h.worker, h.token) for h in outcome.handles)
-            return o.Claimed(handles, self._ordinals_of(outcome.hooked))
         if isinstance(outcome, o.Recovered):
             rows = tuple(o.RecoveredRow(self._ordinal(row.job), row.status, row.due) for row in outcome.rows)
             return o.Recovered(rows, outcome.count, self._ordinals_of(outcome.hooked), outcome.failed, outcome.dml)

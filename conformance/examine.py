@@ -6,30 +6,23 @@ Goes on after a violation: each clause is reported once, with its shortest story
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencepost.model import commands as c
 from fencepost.model.applicability import applies
 from fencepost.model.clauses import BUILT, CLAUSES
-from fencepost.model.trace import Trace, trace_of
-from fencepost.model.world import Check, Violation
+from fencepost.model.trace import Trace
+from fencepost.model.world import Check
 
-from .direct import lasting_handles
+from .direct import direct_stories
 from .driver import Run
+from .handles import LASTING
 from .profiles import Profile
-from .reduce import Reduced, first_witnesses, reduce, witnesses
+from .reduce import Reduced, first_witnesses, reduce, same_story, witnesses
 from .sequential import hunt, tables
 from .session import Session
-
-DIRECT_STORY: Trace = trace_of(
-    c.Enqueue(),
-    c.Enqueue(),
-    c.Claim(1),
-    c.Atomically((c.RequestCancel(c.JobRef(2)),), "rollback"),
-)
-"""What the direct test does, as a trace for people: it reads the handle of step 3 only after step 4."""
 
 
 @dataclass(slots=True)
@@ -44,11 +37,8 @@ class Examination:
     complete: set[str] = field(default_factory=set)
     examples: int = 0
 
-    def violations(self, clauses: frozenset[str] | None = None) -> Iterator[Run | Violation]:
-        """Each violation of a clause not seen before, tables first.
-
-        A `Run` can be reduced; a bare `Violation` comes from the direct test. `clauses` narrows what is looked for.
-        """
+    def violations(self, clauses: frozenset[str] | None = None) -> Iterator[Run]:
+        """The first run that broke each clause, tables first; `clauses` narrows what is looked for."""
         known: set[str] = set()
         for clause, trace in tables().items():
             if clauses is None or clause in clauses:
@@ -59,15 +49,7 @@ class Examination:
                 else:
                     self.complete.add(clause)
         if clauses is None or "CLAIM-13" in clauses:
-            direct = self.session.run(lasting_handles(self.session.adapter))
-            if isinstance(direct, Violation):
-                known.add(direct.clause)
-                yield direct
-                return  # the driver reads handles too: what a dead one does there says nothing
-            if direct:
-                self.complete.add("CLAIM-13")
-            for check in direct:
-                self.session.driver.tally[check] = self.session.driver.tally.get(check, 0) + 1
+            yield from self._direct(known)
         while True:
             found = hunt(
                 self.session,
@@ -87,6 +69,19 @@ class Examination:
         for clause in sequential_clauses(self.session.spec.key):
             if clauses is None or clause in clauses:
                 yield from self._aimed(clause, known)
+
+    def _direct(self, known: set[str]) -> Iterator[Run]:
+        """Play the direct test of CLAIM-13; it is complete once there were handles to read, and all of them lasted."""
+        whole, before = True, self.session.driver.tally[LASTING]
+        for story in direct_stories(self.session.adapter.capabilities):
+            run = self.session.play(story)
+            if run.violation is not None:
+                whole = False
+                if run.violation.clause not in known:
+                    known.add(run.violation.clause)
+                    yield run
+        if whole and self.session.driver.tally[LASTING] > before:
+            self.complete.add(LASTING.clause)
 
     def _unmet(self, clauses: frozenset[str] | None, known: set[str]) -> Iterator[Run]:
         """Play the model's shortest trace to each check that the scripts have not made with teeth."""
@@ -110,7 +105,8 @@ class Examination:
         """
         if clause in known or self.teeth().get(clause, (0, 0))[1] >= self.profile.minimum:
             return
-        for trace in witnesses(self.session.spec, clause):
+        # A fault that ends every trace early leaves the clause at its end unmet, however many are tried.
+        for trace in itertools.islice(witnesses(self.session.spec, clause), self.profile.examples):
             yield from self._play(trace, known)
             if clause in known or self.teeth().get(clause, (0, 0))[1] >= self.profile.minimum:
                 return
@@ -138,6 +134,10 @@ def sequential_clauses(queue: str) -> list[str]:
     ]
 
 
-def reduced(session: Session, found: Run | Violation) -> Reduced:
-    """The shortest story of a violation; the direct test has just the one."""
-    return reduce(session, found) if isinstance(found, Run) else Reduced(DIRECT_STORY, found, 1)
+def reduced(session: Session, run: Run) -> Reduced:
+    """The shortest story of a violation; a story of the direct test is one already, and no model knows a shorter."""
+    assert run.violation is not None
+    trace = run.trace()
+    if any(same_story(trace, story) for story in direct_stories(session.adapter.capabilities)):
+        return Reduced(trace, run.violation, 1)
+    return reduce(session, run)

@@ -47,6 +47,9 @@ def kill_rows(
     """Examine each mutant under seeds 1, 2 … `seeds`; one row each, in order.
 
     A row's own figures are the medians over the seeds; a mutant that any seed misses counts as surviving.
+
+    Raises:
+        LookupError: a mutant was killed under its clause, and the shortest trace that does so is not known.
     """
     for mutant in planted:
         if mutant.pair is None:
@@ -104,6 +107,11 @@ def _row(mutant: Planted, kills: list[Kill], first: Trace | None, schedules: int
     allowed = (mutant.clause, *mutant.also)
     wrong = next((each.clause for each in killed if each.clause not in allowed), None)
     own = next((each.clause for each in killed if each.clause == mutant.clause), None)
+    if own is not None and first is None:
+        raise LookupError(
+            f"{mutant.id} breaks {mutant.clause}, but not in the first traces that explore knows, so that nothing "
+            "measures its story: let `first_failing` play more of them"
+        )
     return MutantResult(
         id=mutant.id,
         clause=mutant.clause,
@@ -116,7 +124,7 @@ def _row(mutant: Planted, kills: list[Kill], first: Trace | None, schedules: int
         evaluations=median_low([each.evaluations for each in kills]),
         seconds=round(median_low([each.seconds for each in kills]), 3),
         length=median_low([each.length or 1 for each in killed]) if killed else None,
-        shortest=first.length if first is not None else 1,
+        shortest=first.length if first is not None else 1,  # breaks it nowhere: survives or has a wrong name
         seeds=Seeds(
             run=len(kills),
             killed=len(killed),

@@ -37,8 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "clause(id): the clause of the contract that this test is about")
-    config.addinivalue_line("markers", "capability(name): what an adapter must declare for this test")
+    select = "-m \"clause(id='FENCE-01')\""
+    config.addinivalue_line("markers", f"clause(id): the clause of the contract that this test is about; {select}")
+    config.addinivalue_line("markers", "capability(name): what an adapter must declare for the clause to apply")
     config.addinivalue_line("markers", "level(name): the conformance level that this test counts for")
     if any(getattr(config.option, f"fencepost_{name}", None) is not None for name, _ in OPTIONS):
         from .pytest_contract import check_options

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import traceback
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -23,7 +22,7 @@ from fencepost.reports.terminal import Progress, make_console, render_result
 from .findings import FOLDER
 from .plugin import FINISHERS, TELLERS
 from .profiles import DEFAULT
-from .run import Outcome, Plan, run
+from .run import Outcome, Plan, needed_capability, run
 from .selection import UnknownName, chosen_adapter, chosen_clauses, chosen_profile, chosen_queues
 
 
@@ -38,8 +37,12 @@ class ContractItem(pytest.Item):
         super().__init__(**rest)
         self.clause = clause
         self.queue = queue
-        self.add_marker(pytest.mark.clause(clause))
-        self.add_marker(pytest.mark.level(str(CLAUSES[clause].level)))
+        # By keyword, since that is what `-m "clause(id='FENCE-01')"` compares.
+        self.add_marker(pytest.mark.clause(id=clause))
+        self.add_marker(pytest.mark.level(name=str(CLAUSES[clause].level)))
+        needed = needed_capability(clause)
+        if needed is not None:
+            self.add_marker(pytest.mark.capability(name=needed))
 
     def runtest(self) -> None:
         measurement = measurement_of(self.session)
@@ -119,6 +122,12 @@ class Measurement:
         title = CLAUSES[pair.id].title
         return f"{pair.id}  {title}\n{pair.verdict} on queue {pair.queue}: {pair.reason}"
 
+    def fault(self) -> str:
+        """What broke the harness, and what was found until then: pytest prints no summary after such an exit."""
+        stories = [failure.story for failure in self.result.failures]
+        kept = f"what was found until then is kept in {next(self._files(self.result.adapter))}"
+        return "\n\n".join([f"fencepost could not go on: {self.outcome.fault}", *stories, kept])
+
     def _plan(self) -> Plan:
         option = self._config.option
         name = option.fencepost_adapter or "sqlite"
@@ -138,12 +147,7 @@ class Measurement:
         with self._uncaptured():
             listener = _Watching(make_console())
             with listener:
-                try:
-                    outcome = run(plan, listener)
-                except Exception:  # once is enough: the other items would only raise it again
-                    pytest.exit(f"fencepost could not go on:\n{traceback.format_exc()}", Exit.HARNESS)
-        if outcome.fault:
-            pytest.exit(f"fencepost could not go on: {outcome.fault}", Exit.HARNESS)
+                outcome = run(plan, listener)
         for path in self._files(plan.adapter):
             try:
                 write(outcome.result, path)
@@ -162,7 +166,7 @@ class Measurement:
 
     def finish(self, session: pytest.Session) -> None:
         """The session's exit status is at least as bad as the run's."""
-        code = exit_code(self.result.verdict, measured=self.result.measured, interrupted=self.outcome.interrupted)
+        code = exit_code(self.result)
         if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and code:
             session.exitstatus = int(code)
 
@@ -193,12 +197,15 @@ def measurement_of(session: pytest.Session) -> Measurement:
 
     Raises:
         KeyboardInterrupt: the run was interrupted; what it found is kept for the summary.
+        pytest.exit.Exception: the adapter could not be driven; what was found until then is kept too.
     """
     stash = session.config.stash
     if _MEASUREMENT not in stash:
         measurement = stash[_MEASUREMENT] = Measurement(session)
         stash.setdefault(FINISHERS, []).append(measurement.finish)
         stash.setdefault(TELLERS, []).append(measurement.tell)
-        if measurement.outcome.interrupted:
+        if measurement.result.interrupted:
             raise KeyboardInterrupt
+        if measurement.outcome.fault:
+            pytest.exit(measurement.fault(), Exit.HARNESS)
     return stash[_MEASUREMENT]

@@ -1,6 +1,7 @@
 """`pytest scenarios`: one item for each scenario file and each adapter that it is meant for.
 
-It replays and says what came of it; a replay that diverged failed, and says that it diverged.
+It replays and says what came of it; only a pass is green: a replay that diverged, or that never tested the file's
+clause, is red and says so.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fencepost.adapters.contract import AdapterError
 from fencepost.model.queues import QUEUES
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, ScenarioError, load
 
+from .faults import fault_of
 from .plugin import FINISHERS
 from .replay import replay, told
 from .selection import UnknownName, chosen_adapter
@@ -25,7 +26,7 @@ EVERYWHERE = ("memory", "sqlite", "pg")
 
 
 class Unexpected(Exception):
-    """The replay failed or diverged; the message is all that there is to say."""
+    """The replay did not pass; the message is all that there is to say."""
 
 
 class ScenarioFile(pytest.File):
@@ -46,13 +47,16 @@ class ScenarioItem(pytest.Item):
     def __init__(self, *, scenario: Scenario, **rest: Any) -> None:
         super().__init__(**rest)
         self.scenario = scenario
-        self.add_marker(pytest.mark.clause(scenario.clause))
+        # By keyword, since that is what `-m "clause(id='FENCE-01')"` compares.
+        self.add_marker(pytest.mark.clause(id=scenario.clause))
 
     def runtest(self) -> None:
         try:
             replayed = replay(self._session(), self.scenario)
-        except AdapterError as error:
-            pytest.exit(f"fencepost could not go on: {error}", Exit.HARNESS)
+        except pytest.UsageError:
+            raise
+        except Exception as error:  # whatever a verb raises is a harness fault
+            pytest.exit(f"fencepost could not go on: {fault_of(error, self.name)}", Exit.HARNESS)
         if replayed.verdict != "pass":
             raise Unexpected(told(self.scenario, self.name, str(self.path), replayed))
 

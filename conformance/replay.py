@@ -1,39 +1,54 @@
 """Replaying a scenario file: does this queue still break the clause, does it do what the file expects?
 
-A replay that diverges (a legal answer, but not the expected one) says so; it is neither pass nor fail.
+A replay that diverges (a legal answer, but not the expected one) says so, and so does one that never tested the file's
+clause; neither is a pass or a fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from fencepost.adapters.contract import AdapterError, Gated
+from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.commands import JobId
+from fencepost.model.paths import Binding, Dangling
+from fencepost.model.step import step
 from fencepost.model.trace import Trace
-from fencepost.model.world import Violation
+from fencepost.model.world import Context, Step, Violation, World
 from fencepost.reports.story import Failure, story
-from fencepost.scenarios import Scenario
+from fencepost.scenarios import Scenario, expectation_of
 
 from .driver import Run
 from .interleave.engine import replay_history
 from .interleave.played import Diverged, Stuck
+from .interleave.programs import programs_of
 from .session import Session
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """`pass`: legal and as expected; `fail`: a clause was broken; `diverged`: legal so far, but not what the file says.
+    """`pass`: legal, as expected, and the file's clause was tested; `fail`: a clause was broken; `diverged`: legal so
+    far, but not what the file says; `not exercised`: as expected, but nothing in it tested the file's clause.
 
-    `trace` holds what was answered.
+    `trace` is the file's, with what was answered.
     """
 
-    verdict: Literal["pass", "fail", "diverged"]
+    verdict: Literal["pass", "fail", "diverged", "not exercised"]
     trace: Trace
     violation: Violation | None = None
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """The file's trace with what was answered, the violation, and the clauses that were tested."""
+
+    trace: Trace
+    violation: Violation | None
+    tested: Collection[str]
 
 
 def replay(session: Session, scenario: Scenario) -> Replayed:
@@ -42,28 +57,29 @@ def replay(session: Session, scenario: Scenario) -> Replayed:
     Raises:
         AdapterError: the adapter cannot be driven, or its statements cannot be scheduled.
     """
-    if any(scenario.trace.lanes):
-        return _race(session, scenario)
-    run = session.play(scenario.trace)
-    if run.violation is not None:
-        return Replayed("fail", run.trace(), run.violation, run.violation.why)
-    skipped = {each.label for each in scenario.trace.steps} - set(run.labels)
-    if skipped:
-        step = min(skipped)
-        return Replayed("diverged", run.trace(), None, f"step {step} could not run: what it refers to was not made")
-    jobs = _jobs(run)
-    for label, (_, outcome) in zip(run.labels, run.done, strict=True):
-        expected = scenario.expected.get(label)
-        if expected is not None and not expected.matches(outcome, jobs):
-            why = f"step {label}: expected {expected.describe()}, got {outcome}"
-            return Replayed("diverged", run.trace(), None, why)
-    return Replayed("pass", run.trace())
+    try:
+        played = _at_once(session, scenario) if any(scenario.trace.lanes) else _in_order(session, scenario)
+        if played.violation is None:
+            _compare(scenario, played.trace)
+    except Diverged as error:
+        return Replayed("diverged", scenario.trace, None, str(error))
+    if played.violation is not None:
+        return Replayed("fail", played.trace, played.violation, played.violation.why)
+    # What was found did break the clause, also where the judge has no check to make once all is right.
+    if scenario.clause not in played.tested and scenario.found is None:
+        return Replayed("not exercised", played.trace, None, f"no step of it tests {scenario.clause}")
+    return Replayed("pass", played.trace)
 
 
 def told(scenario: Scenario, adapter: str, path: str, replayed: Replayed) -> str:
     """What came of a replay, for people: the story of a failure, or one line."""
     if replayed.verdict == "pass":
         return f"pass      {path}: {scenario.clause} holds on {adapter}, queue {scenario.queue}"
+    if replayed.verdict == "not exercised":
+        return (
+            f"not exercised  {path}: on {adapter} it went as the file says, but {replayed.why}: "
+            f"add a step that does, or file it under another clause"
+        )
     if replayed.violation is None:
         return f"diverged  {path}: on {adapter} it went another way than the file says: {replayed.why}"
     violation = replayed.violation
@@ -81,31 +97,101 @@ def told(scenario: Scenario, adapter: str, path: str, replayed: Replayed) -> str
     )
 
 
-def _race(session: Session, scenario: Scenario) -> Replayed:
-    if scenario.trace.schedule is None:
-        return Replayed("diverged", scenario.trace, None, "it runs commands at once, but has no schedule to follow")
-    if not isinstance(session.adapter, Gated):
+def _in_order(session: Session, scenario: Scenario) -> _Played:
+    """One command after another.
+
+    Raises:
+        Diverged: a step could not run.
+    """
+    driver = session.driver
+    before = Counter(driver.tally)
+    run = session.play(scenario.trace)
+    answered = {label: outcome for label, (_, outcome) in zip(run.labels, run.done, strict=True)}
+    steps = tuple(
+        replace(each, outcome=answered[each.label]) for each in scenario.trace.steps if each.label in answered
+    )
+    if run.violation is None:
+        _refuse_skipped(scenario.trace, run)
+    made = driver.tally - before
+    return _Played(Trace(steps), run.violation, {check.clause for check in made})
+
+
+def _refuse_skipped(trace: Trace, run: Run) -> None:
+    """Raise Diverged for the first step that the driver left out, with the reason."""
+    binding, world = Binding(), World(run.spec)
+    done = iter(run.done)
+    for each in trace.steps:
+        try:
+            binding.bind(each.command, world)
+        except Dangling as reason:
+            raise Diverged(f"step {each.label} could not run: {reason}") from None
+        command, outcome = next(done)
+        binding.note(each.label, outcome)
+        after = step(world, command, outcome, Context(world.now))
+        assert isinstance(after, Step), after  # the run had no violation
+        world = after.world
+
+
+def _at_once(session: Session, scenario: Scenario) -> _Played:
+    """The lanes in the file's own order of statements.
+
+    Raises:
+        Diverged: there is no schedule, or it does not fit.
+        AdapterError: the adapter's statements cannot be scheduled, or its actors came to a standstill.
+    """
+    adapter, trace = session.adapter, scenario.trace
+    if trace.schedule is None:
+        raise Diverged("it runs commands at once, but has no schedule to follow")
+    if not isinstance(adapter, Gated):
         raise AdapterError(
-            f"{session.adapter.name}: its statements cannot be scheduled; replay this file on {_meant(scenario)}"
+            f"{adapter.name}: its statements cannot be scheduled; replay this file on {_meant(scenario)}"
         )
     try:
-        history = session.run(replay_history(session.adapter, session.spec, scenario.trace))
-    except Diverged as error:
-        return Replayed("diverged", scenario.trace, None, str(error))
+        history = session.run(replay_history(adapter, session.spec, trace))
     except Stuck as error:
-        raise AdapterError(f"{session.adapter.name}: {error}") from error
-    violation = history.violation
-    return Replayed("fail" if violation else "pass", history.trace, violation, violation.why if violation else "")
+        raise AdapterError(f"{adapter.name}: {error}") from error
+    tested = {check.clause for check in history.checks} | _raced(session, trace)
+    return _Played(history.trace, history.violation, tested)
+
+
+def _raced(session: Session, trace: Trace) -> set[str]:
+    """The clauses that these lanes are a race of: those that the same commands over as many jobs are certified for."""
+    row_locks = session.adapter.capabilities.row_locks
+    return {
+        clause
+        for program in programs_of(session.spec.key)
+        if _verbs(program.trace()) == _verbs(trace) and _jobs(program.trace()) <= _jobs(trace)
+        for clause in program.certified(row_locks)
+    }
+
+
+def _verbs(trace: Trace) -> list[list[str]]:
+    """What each actor does at once, whichever of them does it."""
+    return sorted([each.command.verb for each in lane] for lane in trace.lanes[1:] if lane)
+
+
+def _jobs(trace: Trace) -> int:
+    return sum(isinstance(each.command, c.Enqueue) for each in trace.steps)
+
+
+def _compare(scenario: Scenario, trace: Trace) -> None:
+    """Compare each outcome that the file expects, in the lanes as before them.
+
+    Raises:
+        Diverged: one is another, or its step did not run.
+    """
+    every = (each for sequence in (trace.steps, *trace.lanes) for each in sequence)
+    answered = {each.label: each.outcome for each in every if each.outcome is not None}
+    jobs = {label: outcome.job for label, outcome in answered.items() if isinstance(outcome, o.Enqueued)}
+    labels = {job: label for label, job in jobs.items()}
+    for label, expected in scenario.expected.items():
+        outcome = answered.get(label)
+        if outcome is None:
+            raise Diverged(f"step {label} could not run: what it refers to was not made, or its instant was not ahead")
+        if not expected.matches(outcome, jobs):
+            got = expectation_of(outcome, labels)
+            raise Diverged(f"step {label}: expected {expected.describe()}, got {got.describe()}")
 
 
 def _meant(scenario: Scenario) -> str:
     return " or ".join(scenario.adapters or ("sqlite", "pg"))
-
-
-def _jobs(run: Run) -> Mapping[int, JobId]:
-    """The job that each enqueuing step made, by label."""
-    return {
-        label: outcome.job
-        for label, (_, outcome) in zip(run.labels, run.done, strict=True)
-        if isinstance(outcome, o.Enqueued)
-    }

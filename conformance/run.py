@@ -5,6 +5,7 @@ Knows adapters by their contract and makes them anew for each engine. What was f
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import time
 from collections.abc import Callable
@@ -16,7 +17,6 @@ from fencepost.adapters.contract import Adapter, AdapterError, Capabilities
 from fencepost.model.applicability import pairs
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.queues import ALL_QUEUES, QUEUES
-from fencepost.model.world import Violation
 from fencepost.reports.result import (
     Certificate,
     ClauseResult,
@@ -29,6 +29,7 @@ from fencepost.reports.result import (
 
 from .driver import Run
 from .examine import Examination, reduced
+from .faults import fault_of
 from .findings import FOLDER, Finding, report
 from .interrupt import heard
 from .profiles import Profile
@@ -60,10 +61,9 @@ class Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """A run as far as it got."""
+    """A run as far as it got; `fault` says what broke the harness, and where in the adapter, if anything did."""
 
     result: Result
-    interrupted: bool = False
     fault: str = ""
 
 
@@ -84,8 +84,10 @@ def run(plan: Plan, listener: Listener) -> Outcome:
     """Run the plan to its end, to an interrupt, or to a harness fault; always returns what was found."""
     started = time.monotonic()
     counts = _Counts()
+    capabilities = Capabilities()
     interrupted, fault = False, ""
     try:
+        capabilities = _capabilities(plan)
         with heard() as check:
             for queue in plan.queues if _asks_sequential(plan) else ():
                 _sequential(plan, queue, counts, listener, check)
@@ -93,18 +95,19 @@ def run(plan: Plan, listener: Listener) -> Outcome:
                 _interleaved(plan, queue, counts, listener, check)
     except KeyboardInterrupt:
         interrupted = True
-    except AdapterError as error:
-        fault = str(error)
-    capabilities = plan.make().capabilities
+    except (Exception, asyncio.CancelledError) as error:  # whatever a verb raises is a harness fault
+        fault = fault_of(error, plan.adapter)
     clauses = _verdicts(plan, capabilities, counts, unfinished=interrupted or bool(fault))
     verdict = run_verdict(
         clauses,
         failures=len(counts.failures),
         self_check=capabilities.verdict == "self-check",
         fault=bool(fault),
+        interrupted=interrupted,
     )
     result = Result(
         verdict=verdict,
+        interrupted=interrupted,
         adapter=plan.adapter,
         profile=plan.profile.name,
         seed=plan.seed,
@@ -120,7 +123,23 @@ def run(plan: Plan, listener: Listener) -> Outcome:
         ),
         versions=versions(),
     )
-    return Outcome(result, interrupted, fault)
+    return Outcome(result, fault)
+
+
+def _capabilities(plan: Plan) -> Capabilities:
+    """What the adapter declares.
+
+    Raises:
+        AdapterError: it cannot be made without arguments.
+        Exception: whatever its `__init__` raises.
+    """
+    try:
+        return plan.make().capabilities
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself failed
+            why = f"{error}; give every parameter of its `__init__` a default"
+            raise AdapterError(f"adapter {plan.adapter}: it cannot be made without arguments: {why}") from error
+        raise
 
 
 def _asks_sequential(plan: Plan) -> bool:
@@ -156,12 +175,9 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
                 counts.teeth[clause, queue] = counts.teeth.get((clause, queue), 0) + teeth
 
 
-def _note_failure(
-    plan: Plan, queue: str, session: Session, found: Run | Violation, counts: _Counts, listener: Listener
-) -> None:
-    unreduced = len(found.done) if isinstance(found, Run) else 0
+def _note_failure(plan: Plan, queue: str, session: Session, found: Run, counts: _Counts, listener: Listener) -> None:
     story = reduced(session, found)
-    finding = Finding(queue, story.trace, story.violation, unreduced or story.length)
+    finding = Finding(queue, story.trace, story.violation, len(found.done))
     failure = report(finding, plan.adapter, plan.seed)
     counts.failures.append(failure)
     listener.failed(failure)
@@ -214,7 +230,7 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
             failed=place in failed,
             built=built,
             applicable=applicable,
-            complete=place in counts.complete or (raced and schedules > 0 and place not in cut),
+            complete=place in counts.complete or (raced and schedules > 0 and place not in cut and not unfinished),
             schedules=schedules if raced else 0,
             minimum=plan.profile.minimum,
         )
@@ -242,16 +258,21 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
     return tuple(results)
 
 
+_NEEDS = {"CLAIM-09": "probe", "CLAIM-12": "hooks", "REC-06": "counts_statements", "REC-08": "hooks"}
+_WITHOUT = {
+    "gate": "the adapter declares no gate: its statements cannot be scheduled",
+    "hooks": "the adapter declares no hooks",
+    "probe": "the adapter declares no probe",
+    "counts_statements": "the adapter does not count statements",
+}
+
+
+def needed_capability(clause: str) -> str | None:
+    """The field of `Capabilities` without which this clause does not apply, if there is one."""
+    return "gate" if CLAUSES[clause].engine == "interleaved" else _NEEDS.get(clause)
+
+
 def _lacking(clause: str, capabilities: Capabilities) -> str:
     """The declaration that makes this clause not applicable to the adapter, or nothing."""
-    if CLAUSES[clause].engine == "interleaved" and capabilities.gate == "none":
-        return "the adapter declares no gate: its statements cannot be scheduled"
-    if clause == "CLAIM-12" and not capabilities.hooks:
-        return "the adapter declares no hooks"
-    if clause == "REC-08" and not capabilities.hooks:
-        return "the adapter declares no hooks"
-    if clause == "CLAIM-09" and not capabilities.probe:
-        return "the adapter declares no probe"
-    if clause == "REC-06" and not capabilities.counts_statements:
-        return "the adapter does not count statements"
-    return ""
+    needed = needed_capability(clause)
+    return _WITHOUT[needed] if needed is not None and getattr(capabilities, needed) in (False, "none") else ""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from fencepost.adapters.contract import Adapter, AdapterError
-from fencepost.adapters.registry import adapter_class
+from fencepost.adapters.registry import adapter_class, unknown
 from fencepost.model.clauses import BUILT, CLAUSES
 from fencepost.model.queues import ALL_QUEUES, QUEUES
 
@@ -47,7 +47,7 @@ def chosen_queues(names: Sequence[str]) -> tuple[str, ...]:
         if name not in QUEUES:
             if name in ALL_QUEUES:
                 raise UnknownName(f"queue {name!r} is not built in this version. Built: {', '.join(QUEUES)}.")
-            raise UnknownName(_unknown("queue", name, QUEUES))
+            raise UnknownName(unknown("queue", name, QUEUES))
     return tuple(key for key in QUEUES if not names or key in names)
 
 
@@ -84,12 +84,5 @@ def chosen_profile(name: str = DEFAULT) -> Profile:
         UnknownName: there is none.
     """
     if name not in PROFILES:
-        raise UnknownName(_unknown("profile", name, PROFILES))
+        raise UnknownName(unknown("profile", name, PROFILES))
     return PROFILES[name]
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    return f"there is no {what} {name!r}{hint} Known: {', '.join(names)}."

@@ -10,7 +10,6 @@ from fencepost.adapters.contract import Adapter
 from fencepost.model.queues import QUEUES
 from fencepost.model.world import Violation
 
-from .driver import Run
 from .examine import Examination
 from .interleave.engine import first_failure, replay_schedule
 from .interleave.played import Diverged
@@ -33,20 +32,28 @@ class Soaked:
     false_alarms: tuple[str, ...]
 
 
-def soak_seed(adapter: str, make: Callable[[], Adapter], profile: Profile, seed: int) -> Soaked:
-    """Run every engine on every queue under one seed, as a run of this profile does."""
+def soak_seed(
+    adapter: str,
+    make: Callable[[], Adapter],
+    profile: Profile,
+    seed: int,
+    on_step: Callable[[], None] = lambda: None,
+) -> Soaked:
+    """Run every engine on every queue under one seed, as a run of this profile does.
+
+    `on_step` is called after each script and each schedule.
+    """
     examples = steps = schedules = 0
     alarms: list[str] = []
     for queue, spec in QUEUES.items():
         with Session(make(), spec) as session:
-            examination = Examination(session, profile, seed)
+            examination = Examination(session, profile, seed, on_example=on_step)
             for found in examination.violations():
-                violation = found.violation if isinstance(found, Run) else found
-                assert violation is not None
-                alarms.append(_told(queue, violation))
+                assert found.violation is not None
+                alarms.append(_told(queue, found.violation))
             examples += examination.examples
             steps += session.driver.steps
-        for raced in race_all(make(), queue):
+        for raced in race_all(make(), queue, on_schedule=on_step):
             schedules += raced.schedules
             if raced.finding is not None:
                 alarms.append(_told(queue, raced.finding.violation))
@@ -93,10 +100,15 @@ def repeat_races(
             yield Repeated(mutant.id, mutant.adapter, mutant.clause, found.trace.schedule, runs, identical)
 
 
-def document(profile: Profile, seeds: list[Soaked], replays: list[Repeated]) -> dict[str, Any]:
-    """The result of a soak as a JSON document, without its footer."""
+def document(
+    profile: Profile, seeds: list[Soaked], replays: list[Repeated], *, interrupted: bool = False
+) -> dict[str, Any]:
+    """The result of a soak as a JSON document, without its footer; `interrupted`: it is about a part of what was asked
+    for.
+    """
     return {
         "schema": 1,
+        "interrupted": interrupted,
         "profile": profile.name,
         "seeds": [
             {

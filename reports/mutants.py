@@ -105,6 +105,8 @@ class KillTable(Strict):
     """All mutants. Make it with `kill_table`, which derives the strays and the summary from the rows."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
+    interrupted: bool = False
+    """Whether somebody ended it early; mutants that were not reached are not in it."""
     mutants: tuple[MutantResult, ...]
     equivalent: tuple[Equivalent, ...]
     survivors: tuple[Stray, ...]
@@ -113,14 +115,17 @@ class KillTable(Strict):
 
     @property
     def clean(self) -> bool:
-        """Whether every mutant was killed under a name of its own."""
-        return bool(self.mutants) and not (self.survivors or self.misnamed)
+        """Whether every mutant that was asked for was killed under a name of its own."""
+        return bool(self.mutants) and not (self.interrupted or self.survivors or self.misnamed)
 
 
-def kill_table(mutants: Iterable[MutantResult], equivalent: Iterable[Equivalent] = ()) -> KillTable:
+def kill_table(
+    mutants: Iterable[MutantResult], equivalent: Iterable[Equivalent] = (), *, interrupted: bool = False
+) -> KillTable:
     """The whole table from its rows."""
     rows = tuple(mutants)
     return KillTable(
+        interrupted=interrupted,
         mutants=rows,
         equivalent=tuple(equivalent),
         survivors=tuple(_stray(row) for row in rows if row.killed_by is None),

@@ -99,13 +99,22 @@ def _enqueue(command: c.Enqueue, _: Trace) -> str:
 
 
 def _claim(command: c.Claim, trace: Trace) -> str:
-    bounds = f" {command.max_claims} of {command.limit}" if (command.limit, command.max_claims) != (1, 1) else ""
+    many = (command.limit, command.max_claims) != (1, 1)
+    bounds = f" up to {command.max_claims}, scanning {command.limit}" if many else ""
     return f"w{command.worker} claims{bounds}{_lease(command.lease)}{_hook(command.hook, trace)}"
 
 
 def _recover(command: c.Recover, trace: Trace) -> str:
     batch = f" in batches of {command.batch}" if command.batch != _DEFAULT_RECOVER.batch else ""
     return f"sweep{batch}{_hook(command.hook, trace)}"
+
+
+def _start_up(command: c.StartUp, trace: Trace) -> str:
+    """Whose process it is: that of the workers of this story that live on its host."""
+    claims = {step.command.worker for step in all_steps(trace) if isinstance(step.command, c.Claim)}
+    workers = [f"w{worker}" for worker in sorted(claims) if c.host_of(worker) == command.host]
+    whose = f"the process of {' and '.join(workers)}" if workers else "a process of other workers"
+    return f"{whose} starts up ({c.HOSTS[command.host]})"
 
 
 def _advance_to(command: c.AdvanceTo, trace: Trace) -> str:
@@ -137,7 +146,7 @@ COMMAND_PHRASES: dict[type[c.Command], Callable[[Any, Trace], str]] = {
     c.RequestCancel: lambda x, t: f"{'parent cancels' if x.by_parent else 'cancel'} {job_name(x.job, t)}",
     c.Recover: _recover,
     c.Tick: lambda x, _: f"w{x.worker} ticks",
-    c.StartUp: lambda x, _: f"{c.HOSTS[x.host]} starts up",
+    c.StartUp: _start_up,
     c.Probe: lambda _x, _t: "look for open transactions",
     c.Configure: lambda x, _: f"configure lease {x.lease} s, heartbeat {x.heartbeat} s",
     c.Classify: lambda x, _: f"classify {x.code!r}",
@@ -169,7 +178,7 @@ def _claimed(outcome: o.Claimed) -> str:
 
 
 def _recovered(outcome: o.Recovered) -> str:
-    said = ", ".join(f"job {row.job} {row.status}{_due(row.due)}" for row in outcome.rows) or "nothing recovered"
+    said = "; ".join(f"job {row.job} {row.status}{_due(row.due)}" for row in outcome.rows) or "nothing recovered"
     if outcome.count != len(outcome.rows):
         said += f", counted as {outcome.count}"
     if outcome.dml and not outcome.rows:

@@ -105,6 +105,8 @@ class Result(Strict):
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     verdict: RunVerdict
+    interrupted: bool = False
+    """Whether somebody ended it early; what it says is then about the part that was run."""
     adapter: str
     profile: str
     seed: int
@@ -117,9 +119,12 @@ class Result(Strict):
 
     @model_validator(mode="after")
     def _no_hollow_green(self) -> Result:
-        implied = run_verdict(self.clauses, failures=len(self.failures))
-        green = self.verdict in ("pass", "self-check")
-        if (green and implied != "pass") or (self.verdict == "inconclusive" and implied == "fail"):
+        for pair in self.clauses:
+            if pair.verdict == "pass" and not pair.checked:
+                raise ValueError(f"{pair.id} on {pair.queue} passes, although it was never checked")
+        implied = run_verdict(self.clauses, failures=len(self.failures), interrupted=self.interrupted)
+        said = "pass" if self.verdict == "self-check" else self.verdict
+        if said not in (implied, "harness error") and (said != "inconclusive" or implied == "fail"):
             raise ValueError(f"verdict {self.verdict!r}, although its clauses and failures say {implied!r}")
         return self
 
@@ -160,32 +165,38 @@ def pair_verdict(
 
 
 def run_verdict(
-    pairs: Iterable[ClauseResult], *, failures: int = 0, self_check: bool = False, fault: bool = False
+    pairs: Iterable[ClauseResult],
+    *,
+    failures: int = 0,
+    self_check: bool = False,
+    fault: bool = False,
+    interrupted: bool = False,
 ) -> RunVerdict:
     """The verdict of a run over all its pairs.
 
     `failures`: counterexamples found; `self_check`: the adapter only tests fencepost itself, so that a pass says
-    nothing about a runtime; `fault`: the harness broke, so that nothing it said can be trusted.
+    nothing about a runtime; `fault`: the harness broke, so that nothing it said can be trusted; `interrupted`: it was
+    cut short, so that what was not reached may be wrong.
     """
     inside = [pair.verdict for pair in pairs if pair.built and pair.verdict != "not applicable"]
     if fault:
         return "harness error"
     if failures or "fail" in inside:
         return "fail"
-    if not inside or any(verdict != "pass" for verdict in inside):
+    if interrupted or not inside or any(verdict != "pass" for verdict in inside):
         return "inconclusive"
     return "self-check" if self_check else "pass"
 
 
-def exit_code(verdict: RunVerdict, *, measured: bool = True, interrupted: bool = False) -> Exit:
+def exit_code(result: Result) -> Exit:
     """The exit code of a run: an interruption outranks a harness fault, which may be its consequence."""
-    if interrupted:
+    if result.interrupted:
         return Exit.INTERRUPTED
-    if verdict == "harness error":
+    if result.verdict == "harness error":
         return Exit.HARNESS
-    if not measured:
+    if not result.measured:
         return Exit.NOTHING_MEASURED
-    return Exit.CONFORMANT if verdict in ("pass", "self-check") else Exit.NOT_CONFORMANT
+    return Exit.CONFORMANT if result.verdict in ("pass", "self-check") else Exit.NOT_CONFORMANT
 
 
 def document(result: Result) -> dict[str, Any]:

@@ -41,9 +41,6 @@ class Failure:
     adapter: str
     trace: Trace
     """With the outcomes that were observed; the last step is the one that broke the clause."""
-    expected: str | None = None
-    """How the job must look: "job 1 running by w2"."""
-    found: str | None = None
     scenario: str | None = None
     """The path of the scenario file that was written."""
     replay: str | None = None
@@ -109,15 +106,17 @@ def _answer(step: TraceStep, notes: dict[int, str]) -> str:
 
 
 def _notes(failure: Failure) -> dict[int, str]:
-    """By label, the phrase of each claim of the prefix with what its outcome does not say: attempt and lease.
+    """By label, the phrase of each legal claim of the prefix with what its outcome does not say: attempt and lease.
 
-    Attempts are counted as the contract counts them, from what was answered: one per claim, one less per release.
+    Attempts are counted as the contract counts them, from what was answered: one per claim, one less per release. The
+    rows were found to say the same, but for the last step's of a story without lanes: that is where it went wrong.
     """
     queue = QUEUES.get(failure.queue)
     attempts: Counter[c.JobId] = Counter()
     jobs: dict[c.HandleRef, c.JobId] = {}
     notes: dict[int, str] = {}
-    for step in failure.trace.steps:
+    trace = failure.trace
+    for step in trace.steps if any(trace.lanes) else trace.steps[:-1]:
         command, outcome = step.command, step.outcome
         for part, answer in _committed(command, outcome):
             if isinstance(part, c.Release) and isinstance(answer, o.Accepted) and answer.status == "pending":
@@ -193,14 +192,6 @@ def _lane_name(number: int, trace: Trace) -> str:
 
 def _tail(failure: Failure) -> list[str]:
     lines = []
-    if failure.expected is not None or failure.found is not None:
-        expected = f"expected {failure.expected}" if failure.expected is not None else ""
-        found = f"found {failure.found}" if failure.found is not None else ""
-        both = "   ".join(part for part in (expected, found) if part)
-        if len(both) + 2 <= WIDTH:
-            lines.append(f"  {both}")
-        else:
-            lines += [line for part in (expected, found) if part for line in _wrapped(part, 2)]
     if failure.reason and failure.reason not in failure.why:
         lines += _wrapped(f"check: {failure.reason}", 2)
     if failure.unreduced is not None and failure.unreduced > failure.trace.length:

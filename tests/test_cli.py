@@ -236,10 +236,21 @@ def test_an_adapter_that_cannot_be_driven_is_a_harness_fault(ask: Ask, tmp_path:
     assert result.read(file).verdict == "harness error"
 
 
-def test_what_an_adapter_raises_is_a_harness_fault_with_its_traceback(ask: Ask) -> None:
-    answer = ask("run", "--adapter=planted_queues:Raising")
+def test_what_an_adapter_raises_is_a_harness_fault_with_its_own_frames(ask: Ask, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    answer = ask("run", "--adapter=planted_queues:Raising", "--json", file)
     assert answer.code == 3
-    assert "out of paper" in answer.err
+    assert "adapter planted_queues:Raising: snapshot raised RuntimeError: out of paper" in answer.err
+    assert 'raise RuntimeError("out of paper")' in answer.err and "driver.py" not in answer.err
+    assert result.read(file).verdict == "harness error"
+
+
+def test_what_an_adapter_raises_in_a_replay_is_told_the_same_way(ask: Ask) -> None:
+    answer = ask(
+        "replay", SCENARIOS / "fence" / "FENCE-06-stale-writes-are-reported.yaml", "--adapter=planted_queues:Raising"
+    )
+    assert answer.code == 3
+    assert "snapshot raised RuntimeError: out of paper" in answer.err and "driver.py" not in answer.err
 
 
 def test_a_password_is_never_printed(ask: Ask) -> None:
@@ -258,7 +269,8 @@ def test_an_interrupted_run_keeps_what_it_found(ask: Ask, tmp_path: Path) -> Non
     assert result.read(file).failures
 
 
-def test_ctrl_c_in_a_terminal_ends_the_run_and_keeps_its_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ends", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_and_keeps_its_result(ends: signal.Signals, tmp_path: Path) -> None:
     program = [sys.executable, "-m", "fencepost.conformance.cli"]
     arguments = ["run", "--adapter=planted_queues:Announcing", "--profile=nightly", "--json=result.json"]
     started = subprocess.Popen(
@@ -271,13 +283,14 @@ def test_ctrl_c_in_a_terminal_ends_the_run_and_keeps_its_result(tmp_path: Path) 
     assert started.stdout is not None
     while started.stdout.readline() not in ("at work\n", ""):
         pass
-    started.send_signal(signal.SIGINT)
+    started.send_signal(ends)
     out, err = started.communicate(timeout=60)
     assert started.returncode == 2, err
     assert "INCONCLUSIVE" in out
     assert "interrupted" in err
     assert "Traceback" not in err
-    assert result.read(tmp_path / "result.json").coverage.examples > 0
+    kept = result.read(tmp_path / "result.json")
+    assert kept.coverage.examples > 0 and kept.interrupted
 
 
 # ------------------------------------------------------------------------------------------------------- replay

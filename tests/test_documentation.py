@@ -15,6 +15,7 @@ from fencepost.conformance.commands.catalogue import clauses_page
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "reading-a-failure.md")
+ACTIVATE = [".", ".venv/bin/activate"]
 ALL_PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("scenarios/*.md")])
 
 
@@ -45,6 +46,8 @@ def of_the_project(command: list[str]) -> list[str]:
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a command of a page as it stands there, but no deeper than it needs to be shown."""
+    if command == ACTIVATE:  # these tests run in some environment already
+        return subprocess.CompletedProcess(command, 0, "", "")
     if command[0] == "make":
         command, folder = of_the_project(command), ROOT
         if command[1:3] == ["tests", "scenarios"]:
@@ -75,6 +78,15 @@ def test_every_command_of_a_page_does_what_the_page_says(page: Path, tmp_path: P
         said += ran.stdout
     for story in blocks(page, "text"):
         assert timeless(story) in timeless(said)
+
+
+def test_the_readme_says_how_to_find_a_command_before_it_uses_it() -> None:
+    """The environment that make installs into, and nothing else, holds `fencepost`."""
+    asked = commands(ROOT / "README.md")
+    installed = next(at for at, command in enumerate(asked) if command[0] == "make")
+    used = next(at for at, command in enumerate(asked) if command[0] in ("fencepost", "pytest"))
+    assert installed < asked.index(ACTIVATE) < used
+    assert "VENV := .venv\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_every_page_is_looked_at_and_no_other_holds_commands() -> None:

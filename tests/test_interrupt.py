@@ -1,4 +1,4 @@
-"""Ctrl-C is heard, also where Python would drop the exception that it raises."""
+"""Ctrl-C and SIGTERM are heard, also where Python would drop the exception that is raised."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ def test_a_first_ctrl_c_is_raised_by_the_next_check_wherever_it_fell() -> None:
         Finalised()
         with pytest.raises(KeyboardInterrupt):
             check()
+
+
+def test_sigterm_is_heard_like_a_first_ctrl_c_and_left_as_it_was() -> None:
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    with heard() as check:
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            check()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_a_second_ctrl_c_is_raised_at_once() -> None:
@@ -67,5 +78,6 @@ def test_somebody_elses_handler_stays() -> None:
     try:
         with heard():
             assert signal.getsignal(signal.SIGINT) is mine
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL, "each for itself"
     finally:
         signal.signal(signal.SIGINT, before)

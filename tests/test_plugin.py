@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fencepost.model.applicability import pairs
+from fencepost.model.clauses import CLAUSES
 from fencepost.model.queues import QUEUES
 from fencepost.reports import result
 
@@ -119,7 +120,36 @@ def test_an_adapter_that_cannot_be_driven_ends_the_run(pytester: pytest.Pytester
 def test_what_an_adapter_raises_ends_the_run_once(pytester: pytest.Pytester) -> None:
     ran = pytester.runpytest_subprocess(*CONTRACT, *QUICK, "--fencepost-adapter=planted_queues:Raising")
     assert ran.ret == 3
-    assert ran.stdout.str().count("RuntimeError: out of paper") == 1
+    told = ran.stdout.str()
+    assert told.count("RuntimeError: out of paper") == 1
+    assert "adapter planted_queues:Raising: snapshot raised RuntimeError" in told
+    assert 'raise RuntimeError("out of paper")' in told and "conformance/driver.py" not in told
+    assert "what was found until then is kept in .fencepost/planted_queues.Raising.json" in told
+    kept = result.read(pytester.path / ".fencepost" / "planted_queues.Raising.json")
+    assert kept.verdict == "harness error"
+
+
+def test_what_was_found_before_an_adapter_raised_is_told(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        mine="""
+        from planted_queues import Boasting
+
+        class Raising(Boasting):
+            resets = 0
+
+            async def reset(self):
+                self.resets += 1
+                if self.resets > 300:
+                    raise RuntimeError("out of paper")
+                await super().reset()
+        """
+    )
+    ran = pytester.runpytest_subprocess(*CONTRACT, *QUICK, "--fencepost-adapter=mine:Raising")
+    assert ran.ret == 3
+    told = ran.stdout.str()
+    assert "adapter mine:Raising: reset raised RuntimeError: out of paper" in told
+    assert "✗ must be rejected" in told
+    assert result.read(pytester.path / ".fencepost" / "mine.Raising.json").failures
 
 
 def test_an_interrupted_run_tells_what_it_found(pytester: pytest.Pytester) -> None:
@@ -145,11 +175,23 @@ def test_a_name_that_stands_for_nothing_is_a_usage_error(option: str, said: str,
     assert said in ran.stderr.str()
 
 
-def test_markers_select_items(pytester: pytest.Pytester) -> None:
-    ran = pytester.runpytest_subprocess(
-        *CONTRACT, "--collect-only", "-q", "--strict-markers", "-m", "clause(id='x') or level"
-    )
-    assert f"{len(BUILT)} tests collected" in ran.stdout.str()
+@pytest.mark.parametrize(
+    ("expression", "chosen"),
+    [
+        ("clause(id='FENCE-01')", {(clause, queue) for clause, queue in BUILT if clause == "FENCE-01"}),
+        ("level(name='1')", {(clause, queue) for clause, queue in BUILT if CLAUSES[clause].level == 1}),
+        ("capability(name='hooks')", {(clause, queue) for clause, queue in BUILT if clause in ("CLAIM-12", "REC-08")}),
+        ("capability(name='gate')", {pair for pair in BUILT if CLAUSES[pair[0]].engine == "interleaved"}),
+        ("clause(id='FENCE-99')", set()),
+    ],
+)
+def test_markers_select_by_their_value(
+    expression: str, chosen: set[tuple[str, str]], pytester: pytest.Pytester
+) -> None:
+    ran = pytester.runpytest_subprocess(*CONTRACT, "--collect-only", "-q", "--strict-markers", "-m", expression)
+    names = {line.rpartition("::")[2] for line in ran.outlines if "::" in line}
+    assert names == {f"{clause}[{queue}]" for clause, queue in chosen}
+    assert chosen < set(BUILT)
 
 
 def test_short_options_mean_the_same_in_the_folder_itself() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -113,18 +115,49 @@ def test_a_counterexample_fails_the_run_and_a_broken_harness_says_nothing_about_
     assert r.run_verdict([pair("fail")], failures=1, fault=True) == "harness error"
 
 
+def bare(verdict: r.RunVerdict, *pairs: r.ClauseResult, **changed: Any) -> r.Result:
+    return a_result(**{"verdict": verdict, "clauses": pairs, "certificates": (), "failures": (), **changed})
+
+
 @pytest.mark.parametrize(
-    ("verdict", "code"), [("pass", 0), ("self-check", 0), ("fail", 1), ("inconclusive", 1), ("harness error", 3)]
-)
-def test_exit_codes_follow_the_verdict(verdict: r.RunVerdict, code: int) -> None:
-    assert r.exit_code(verdict) == code
+    ("verdict", "of", "code"),
+    [("pass", "pass", 0), ("self-check", "pass", 0), ("fail", "fail", 1), ("inconclusive", "inconclusive", 1),
+     ("harness error", "pass", 3)],
+)  # fmt: skip
+def test_exit_codes_follow_the_verdict(verdict: r.RunVerdict, of: r.PairVerdict, code: int) -> None:
+    assert r.exit_code(bare(verdict, pair(of, checked=1))) == code
 
 
 def test_interruption_and_an_empty_run_have_codes_of_their_own() -> None:
-    assert r.exit_code("harness error", interrupted=True) == 2
-    assert r.exit_code("inconclusive", measured=False) == 5
-    assert r.exit_code("harness error", measured=False) == 3
+    assert r.exit_code(bare("inconclusive", pair(checked=1), interrupted=True)) == 2
+    assert r.exit_code(bare("harness error", interrupted=True)) == 2
+    assert r.exit_code(bare("inconclusive")) == 5
+    assert r.exit_code(bare("harness error")) == 3
     assert int(r.Exit.USAGE) == 4
+
+
+def test_a_certificate_alone_is_something_measured() -> None:
+    assert a_result(verdict="inconclusive", clauses=(), failures=()).measured
+    assert not bare("inconclusive").measured
+
+
+def test_a_run_that_was_cut_short_is_never_better_than_inconclusive() -> None:
+    assert r.run_verdict([pair()], interrupted=True) == "inconclusive"
+    assert r.run_verdict([pair()], interrupted=True, self_check=True) == "inconclusive"
+    assert r.run_verdict([pair("fail")], interrupted=True) == "fail"
+    for green in ("pass", "self-check"):
+        with pytest.raises(ValidationError, match="say 'inconclusive'"):
+            bare(green, pair(checked=1), interrupted=True)
+
+
+def test_a_pair_that_was_never_checked_cannot_pass() -> None:
+    with pytest.raises(ValidationError, match="CLAIM-01 on backfill passes, although it was never checked"):
+        bare("inconclusive", pair())
+
+
+def test_a_run_in_which_nothing_failed_cannot_fail() -> None:
+    with pytest.raises(ValidationError, match="say 'pass'"):
+        bare("fail", pair(checked=1))
 
 
 @pytest.mark.parametrize("verdict", ["pass", "self-check", "inconclusive"])
@@ -135,7 +168,7 @@ def test_a_result_with_a_failure_cannot_claim_to_be_anything_better(verdict: str
 
 def test_a_result_cannot_pass_over_a_pair_that_was_not_exercised() -> None:
     with pytest.raises(ValidationError, match="inconclusive"):
-        a_result(verdict="pass", clauses=(pair(), pair("not exercised", "never checked")), failures=())
+        a_result(verdict="pass", clauses=(pair(checked=1), pair("not exercised", "never checked")), failures=())
 
 
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:
@@ -150,8 +183,8 @@ def test_the_file_has_the_documented_shape(tmp_path: Path) -> None:
     r.write(a_result(), path)
     body = json.loads(path.read_text())
     assert list(body) == [
-        "schema", "verdict", "adapter", "profile", "seed", "queues", "clauses", "certificates", "failures", "coverage",
-        "versions", "footer",
+        "schema", "verdict", "interrupted", "adapter", "profile", "seed", "queues", "clauses", "certificates",
+        "failures", "coverage", "versions", "footer",
     ]  # fmt: skip
     assert body["schema"] == 1
     assert list(body["clauses"][0]) == ["id", "queue", "verdict", "checked", "teeth", "reason"]
@@ -237,6 +270,19 @@ def test_a_failed_write_leaves_the_old_file_alone(tmp_path: Path, monkeypatch: p
     assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
 
 
+def test_a_report_is_on_the_disk_before_it_has_its_name_and_everybody_may_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *rest, name=name, real=real: (done.append(name), real(*rest))[1])
+    path = tmp_path / "result.json"
+    r.write(a_result(), path)
+    assert done == ["fsync", "replace"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
 def rendered(result: r.Result, **options: bool) -> str:
     out = io.StringIO()
     render_result(result, make_console(out), **options)
@@ -263,6 +309,12 @@ def test_the_terminal_shows_the_table_the_reasons_the_stories_and_the_verdict() 
     ]
 
 
+def test_a_certificate_that_was_cut_is_not_said_to_hold_for_all_schedules() -> None:
+    (whole,) = a_result().certificates
+    text = rendered(a_result(certificates=(whole.model_copy(update={"exhaustive": False}),)))
+    assert "CLAIM-06  claim ‖ claim  backfill, pg: cut at 50 schedules; 2 actors, 1 job" in text
+
+
 def test_stories_that_were_told_before_are_not_told_again() -> None:
     assert "the story [of w1]" not in rendered(a_result(), stories=False)
 
@@ -283,62 +335,3 @@ def test_progress_counts_on_a_terminal() -> None:
         progress.advance("backfill", 3)
     assert "backfill" in shown.getvalue()
     assert "3/10" in shown.getvalue()
-
-
-def mutant(name: str, killed_by: str | None = "FENCE-02", **changed: Any) -> m.MutantResult:
-    fields = {"clause": "FENCE-02", "queue": "backfill", "adapter": "sqlite", "shortest": 5, "seconds": 0.25}
-    return m.MutantResult(id=name, killed_by=killed_by, **{**fields, **changed})
-
-
-TWENTY = m.Seeds(run=20, killed=20, shortest=19, canonical=18)
-
-
-def test_the_kill_table_derives_strays_and_figures_from_its_rows(tmp_path: Path) -> None:
-    table = m.kill_table(
-        [
-            mutant("no-owner", examples=4, length=5, evaluations=3, seeds=TWENTY),
-            mutant("no-lease", "FENCE-01", also=("FENCE-01",), length=6, evaluations=5),
-            mutant("late-fence", schedules=31, length=5, evaluations=7, seconds=9.0),
-            mutant("lost", None),
-            mutant("wrong", "CLAIM-01", length=5, evaluations=9),
-        ],
-        [m.Equivalent(id="same", reason="explore: every edge equal")],
-    )
-    assert [stray.id for stray in table.survivors] == ["lost"]
-    assert [(stray.id, stray.killed_by) for stray in table.misnamed] == [("wrong", "CLAIM-01")]
-    assert not table.clean
-    assert table.summary == m.Summary(
-        mutants=5,
-        killed=4,
-        seconds_median=0.25,
-        schedules_max=31,
-        evaluations_median=6,
-        shortest_share=19 / 24,
-        canonical_share=18 / 24,
-    )
-    path = tmp_path / "mutants.json"
-    m.write(table, path)
-    assert m.read(path) == table
-    body = json.loads(path.read_text())
-    assert list(body) == ["schema", "mutants", "equivalent", "survivors", "misnamed", "summary", "footer"]
-    assert list(body["mutants"][0]) == [
-        "id", "clause", "also", "queue", "adapter", "killed_by", "examples", "schedules", "evaluations", "seconds",
-        "length", "shortest", "seeds",
-    ]  # fmt: skip
-    out = io.StringIO()
-    m.render_mutants(table, make_console(out))
-    assert "lost (FENCE-02) survived on sqlite backfill" in out.getvalue()
-    assert "wrong (FENCE-02) was killed under CLAIM-01 on sqlite backfill" in out.getvalue()
-    assert "4 of 5 mutants killed, 1 under a wrong name" in out.getvalue()
-
-
-def test_a_kill_table_is_clean_only_with_mutants_that_all_died_under_their_name() -> None:
-    assert m.kill_table([mutant("no-owner", length=5)]).clean
-    assert not m.kill_table([]).clean
-
-
-def test_more_kills_than_runs_are_refused() -> None:
-    with pytest.raises(ValidationError):
-        m.Seeds(run=1, killed=2)
-    with pytest.raises(ValidationError):
-        m.Seeds(run=2, killed=1, shortest=2)

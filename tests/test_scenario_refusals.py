@@ -36,6 +36,7 @@ REFUSED_FILES = {
     "duplicate key": ("fencepost: 1\nid: a\nid: b\n", "s, line 3: key `id` stands twice; keep one"),
     "duplicate key in a step": (steps("{do: tick, do: probe}"), "s, line 9: key `do` stands twice"),
     "alias": ("a: &x 1\nb: *x\n", "s, line 2: aliases (*name) are not allowed; write it out"),
+    "merge": (steps("{<<: {do: tick, worker: 2}, do: tick}"), "s, line 9: merges (<<) are not allowed; write it out"),
     "no version": (file(fencepost=None), "s: is not a scenario file: it must say `fencepost: 1`"),
     "newer version": (file(fencepost="2"), "s: this file is version 2, this fencepost reads 1: upgrade"),
     "unknown key": (file(adapter="[pg]"), "s: unknown key `adapter`; did you mean `adapters`?"),
@@ -80,6 +81,9 @@ REFUSED_FILES = {
         file(schedule="'01'", together=LANES, adapters="[pg]"),
         "s: the schedule moves the clock more often",
     ),
+    "octal": (steps("{do: advance, seconds: 010}"), "s, line 9: `010` is no plain decimal number; write it as one, or"),
+    "sixties": (steps("{do: advance, seconds: 1:30}"), "s, line 9: `1:30` is no plain decimal number"),
+    "hexadecimal": (steps("{do: advance, seconds: 0x10}"), "s, line 9: `0x10` is no plain decimal number"),
     "schedule number": (
         file(schedule="12", together=LANES, adapters="[pg]"),
         "s: `schedule`: input should be a valid string, not 12; put",
@@ -103,6 +107,18 @@ REFUSED_STEPS = {
     "step needs": ("{do: complete}", "needs `handle`"),
     "wrong type": ("{do: tick, worker: one}", "`worker`: input should be a valid integer, not 'one'"),
     "no such worker": ("{do: tick, worker: 0}", "`worker`: input should be greater than or equal to 1"),
+    "lease over at once": (
+        "{do: claim, worker: 1, lease: 0}",
+        "`lease`: input should be greater than or equal to 1, not 0",
+    ),
+    "negative lease": ("{do: renew, handle: 2, lease: -5}", "`lease`: input should be greater than or equal to 1"),
+    "for ever": ("{do: advance, seconds: 1000000001}", "`seconds`: input should be less than or equal to 1000000000"),
+    "far off": (
+        "{do: advance_to, instant: expiry, job: 1, offset: -1000000001}",
+        "`offset`: input should be greater than or equal to -1000000000",
+    ),
+    "due later": ("{do: enqueue, due_in: 60}", "queue `backfill` has no back-off, so no job of it is due later"),
+    "to be due": ("{do: advance_to, instant: due, job: 1}", "queue `backfill` has no back-off"),
     "dangling": ("{do: complete, handle: 7}", "refers to step 7, which is no earlier step"),
     "wrong kind": ("{do: complete, handle: 1}", "refers to step 1, which is `enqueue`; it must be `claim`"),
     "no such handle": ("{do: complete, handle: {step: 2, nth: 1}}", "handle 1 of step 2: that claim makes at most 1"),
@@ -120,6 +136,15 @@ REFUSED_STEPS = {
     "no outcome": ("{do: tick, expect: 1}", "`expect` must be an outcome like `rejected`"),
     "two outcomes": ("{do: complete, handle: 2, expect: {rejected: {}, done: {}}}", "`expect` names rejected and done"),
     "any of one": ("{do: complete, handle: 2, expect: {any: [rejected]}}", "`any` stands alone"),
+    "any beside another": (
+        "{do: complete, handle: 2, expect: {any: [rejected, conflict], rejected: {}}}",
+        "`any` stands alone",
+    ),
+    "conflict of a look": ("{do: probe, expect: conflict}", "`probe` cannot answer `conflict`; it answers probed"),
+    "job twice": (
+        "{do: recover, expect: {recovered: [{job: 1, status: pending}, {job: 1, status: pending}]}}",
+        "`rows` of `recovered` names a job twice; name each once",
+    ),
     "impossible outcome": ("{do: complete, handle: 2, expect: done}", "`complete` cannot answer `done`; it answers"),
     "outcome's key": ("{do: tick, expect: {recovered: [], cuont: 0}}", "unknown key `cuont`; did you mean `count`?"),
     "outcome's value": ("{do: tick, expect: {recovered: 1}}", "`recovered`: input should be a valid list, not 1"),
@@ -131,6 +156,10 @@ REFUSED_STEPS = {
     "nothing to say": ("{do: complete, handle: 2, expect: {rejected: late}}", "`rejected` takes a mapping, not 'late'"),
     "other spelling": (
         "{do: acknowledge, handle: 2, expect: {accepted: canceled}}",
+        "`canceled` is no status here; backfill stores",
+    ),
+    "other spelling of a row": (
+        "{do: recover, expect: {recovered: [{job: 1, status: canceled}]}}",
         "`canceled` is no status here; backfill stores",
     ),
     "expected job": ("{do: claim, worker: 1, expect: {claimed: [{job: 2}]}}", "refers to step 2, which is `claim`"),
@@ -151,6 +180,8 @@ def test_a_bad_step_is_refused(step: str, message: str) -> None:
 
 def test_the_file_that_the_refused_ones_vary_is_good() -> None:
     loads(file())
+    loads(steps("{do: claim, worker: 1, limit: 0, lease: 1}", "{do: configure, lease: -1, heartbeat: 0}"))
+    loads(file(queue="mutation", steps="[{do: enqueue, due_in: 60}, {do: advance_to, instant: due, job: 1}]"))
     loads(steps("{do: complete, handle: 2, expect: rejected}"))
     loads(file(schedule="'12'", together=LANES, adapters="[pg, memory, 'their.queue:Adapter']"))
 

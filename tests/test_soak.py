@@ -46,6 +46,17 @@ def test_a_queue_without_a_gate_is_soaked_without_races() -> None:
     assert soak_seed("memory", MemoryAdapter, TINY, 8) != replace(soaked, seed=8)
 
 
+def test_a_soak_can_be_ended_after_any_script_or_schedule() -> None:
+    steps = 0
+
+    def count() -> None:
+        nonlocal steps
+        steps += 1
+
+    soaked = soak_seed("sqlite", SqliteAdapter, TINY, 7, count)
+    assert steps == soaked.examples + soaked.schedules
+
+
 def test_a_wrong_queue_raises_alarms_that_name_queue_and_clause() -> None:
     soaked = soak_seed("sqlite", partial(made, "complete-keeps-lease"), TINY, 1)
     for queue in ("backfill", "mutation"):
@@ -88,7 +99,8 @@ OTHER = Repeated("recover-by-id", "sqlite", "REC-07", "2211", runs=10, identical
 
 def test_the_document_says_all_that_was_run_and_sums_up_what_is_wrong(tmp_path: Path) -> None:
     body = document(TINY, [QUIET, LOUD], [SAME, OTHER])
-    assert (body["schema"], body["profile"]) == (1, "tiny")
+    assert (body["schema"], body["profile"], body["interrupted"]) == (1, "tiny", False)
+    assert document(TINY, [QUIET], [], interrupted=True)["interrupted"]
     assert (body["false_alarms"], body["diverged"]) == (2, 3)
     assert [each["seed"] for each in body["seeds"]] == [1, 2]
     assert body["seeds"][1]["false_alarms"] == list(LOUD.false_alarms)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import fencepost.scenarios
 from fencepost.adapters.mutants.catalogue import MUTANTS
-from fencepost.conformance.examine import DIRECT_STORY
+from fencepost.conformance.direct import AFTER_COMMIT
 from fencepost.conformance.interleave.programs import PROGRAMS
 from fencepost.conformance.reduce import witnesses
 from fencepost.conformance.selection import known_clause
@@ -67,7 +67,7 @@ def shortest_story(clause: str) -> tuple[str, Trace] | None:
         if TABLE[clause, key].status != "applies":
             continue
         if CLAUSES[clause].engine == "direct":
-            return key, DIRECT_STORY
+            return key, AFTER_COMMIT
         trace = next(witnesses(spec, clause), None)
         if trace is not None:
             return key, trace

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -16,13 +17,14 @@ from fencepost.adapters.reference.adapter import PostgresAdapter, SqliteAdapter
 from fencepost.adapters.reference.rules import CONTRACT
 from fencepost.conformance.bench import engine_bench
 from fencepost.conformance.interleave.bench import gate_bench
+from fencepost.conformance.interrupt import heard
 from fencepost.conformance.mutation import Planted, kill_rows
 from fencepost.conformance.selection import UnknownName, chosen_clauses, chosen_profile
 from fencepost.conformance.session import Session
 from fencepost.conformance.soak import document, repeat_races, soak_seed
 from fencepost.model.queues import BACKFILL
 from fencepost.reports.document import sealed, write_document
-from fencepost.reports.mutants import Equivalent, kill_table, render_mutants, write
+from fencepost.reports.mutants import Equivalent, MutantResult, kill_table, render_mutants, write
 from fencepost.reports.result import Exit
 from fencepost.reports.terminal import make_console
 
@@ -46,7 +48,7 @@ def kill_mutants(
     known = {mutant.id for mutant in MUTANTS}
     for name in ids:
         if name not in known:
-            raise UnknownName(f"there is no mutant {name!r}; `fencepost list` shows all.")
+            raise UnknownName(f"there is no mutant {name!r}; `fencepost list --mutants` shows all.")
     wanted = chosen_clauses(clauses)
     mutants = [
         mutant for mutant in MUTANTS if (not ids or mutant.id in ids) and (wanted is None or mutant.clause in wanted)
@@ -54,13 +56,17 @@ def kill_mutants(
     work = planted(mutants, _chosen(adapters))
     if not work:
         raise UnknownName("no mutant is left of those asked for")
-    say = _teller(len(work) * seeds)
-    rows = list(kill_rows(work, chosen_profile(profile), seeds, say))
-    table = kill_table(rows, (Equivalent(id=mutant.id, reason=reason) for mutant, reason in EQUIVALENT))
+    depth = chosen_profile(profile)
+    rows: list[MutantResult] = []
+    with _kept() as run:
+        for row in kill_rows(work, depth, seeds, _teller(len(work) * seeds, run.check)):
+            rows.append(row)
+    equivalent = (Equivalent(id=mutant.id, reason=reason) for mutant, reason in EQUIVALENT)
+    table = kill_table(rows, equivalent, interrupted=run.interrupted)
     render_mutants(table, make_console())
     if file is not None:
         write(table, file)
-    return int(Exit.CONFORMANT if table.clean else Exit.NOT_CONFORMANT)
+    return run.exit(table.clean)
 
 
 def soak_reference(adapters: tuple[str, ...], seeds: int, replays: int, profile: str, file: Path | None) -> int:
@@ -71,36 +77,41 @@ def soak_reference(adapters: tuple[str, ...], seeds: int, replays: int, profile:
     """
     chosen, depth = _chosen(adapters), chosen_profile(profile)
     soaked, repeated = [], []
-    for name, make in chosen.items():
-        for seed in range(1, seeds + 1):
-            one = soak_seed(name, make, depth, seed)
-            soaked.append(one)
-            click.echo(f"{name} seed {seed}: {one.examples} examples, {one.schedules} schedules")
-            for alarm in one.false_alarms:
-                click.echo(f"  false alarm: {alarm}")
     races = planted([mutant for mutant in MUTANTS if mutant.race], chosen)
-    for race in repeat_races(races, replays) if replays else ():
-        repeated.append(race)
-        click.echo(f"{race.adapter} {race.mutant}: {race.identical} of {race.runs} replays identical")
-    body = document(depth, soaked, repeated)
+    with _kept() as run:
+        for name, make in chosen.items():
+            for seed in range(1, seeds + 1):
+                one = soak_seed(name, make, depth, seed, run.check)
+                soaked.append(one)
+                click.echo(f"{name} seed {seed}: {one.examples} examples, {one.schedules} schedules")
+                for alarm in one.false_alarms:
+                    click.echo(f"  false alarm: {alarm}")
+        for race in repeat_races(races, replays, run.check) if replays else ():
+            repeated.append(race)
+            click.echo(f"{race.adapter} {race.mutant}: {race.identical} of {race.runs} replays identical")
+    body = document(depth, soaked, repeated, interrupted=run.interrupted)
     click.echo(f"{body['false_alarms']} false alarms, {body['diverged']} replays that diverged")
     if file is not None:
         write_document(sealed(body, ("seeds", "replays")), file)
-    return int(Exit.NOT_CONFORMANT if body["false_alarms"] or body["diverged"] else Exit.CONFORMANT)
+    return run.exit(not (body["false_alarms"] or body["diverged"]))
 
 
 def bench_engine(seconds: float, file: Path | None) -> int:
     """Measure the engines, `seconds` for each gate, and print the figures as JSON."""
 
-    def say(what: str) -> None:
-        click.echo(what, err=True)
+    with heard() as check:  # half of the figures are of no use: an interrupt leaves nothing to keep
 
-    figures = engine_bench(MemoryAdapter, dict(REFERENCE), say)
-    figures["gate"] = {}
-    for name, make in REFERENCE.items():
-        say(f"{name}: schedules with and without the gate")
-        with Session(make(), BACKFILL) as session:
-            figures["gate"][name] = session.run(gate_bench(session.adapter, session.spec, seconds))
+        def say(what: str) -> None:
+            check()
+            click.echo(what, err=True)
+
+        figures = engine_bench(MemoryAdapter, dict(REFERENCE), say)
+        figures["gate"] = {}
+        for name, make in REFERENCE.items():
+            say(f"{name}: schedules with and without the gate")
+            with Session(make(), BACKFILL) as session:
+                figures["gate"][name] = session.run(gate_bench(session.adapter, session.spec, seconds))
+        check()
     text = json.dumps(figures, indent=1)
     click.echo(text)
     if file is not None:
@@ -138,13 +149,41 @@ def _chosen(names: tuple[str, ...]) -> dict[str, Reference]:
     return {name: make for name, make in REFERENCE.items() if not names or name in names}
 
 
-def _teller(total: int) -> Callable[[str], None]:
-    """Tells progress on standard error, in one line on a terminal."""
+class _Measuring:
+    """A measurement that may be cut short; call `check` wherever what was measured until then can be kept."""
+
+    interrupted = False
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self.check = check
+
+    def exit(self, good: bool) -> int:
+        """The exit code, `good` if what was measured is as it must be."""
+        if self.interrupted:
+            click.echo("interrupted: this is what had been measured until then", err=True)
+            return int(Exit.INTERRUPTED)
+        return int(Exit.CONFORMANT if good else Exit.NOT_CONFORMANT)
+
+
+@contextmanager
+def _kept() -> Iterator[_Measuring]:
+    """Have an interrupt end the block, and note it, instead of losing what the block had found."""
+    with heard() as check:
+        measuring = _Measuring(check)
+        try:
+            yield measuring
+        except KeyboardInterrupt:
+            measuring.interrupted = True
+
+
+def _teller(total: int, check: Callable[[], None]) -> Callable[[str], None]:
+    """Tells progress on standard error, a line for each piece of work, and then calls `check`."""
     done = 0
 
     def say(what: str) -> None:
         nonlocal done
         done += 1
         click.echo(f"{done} of {total}  {what}", err=True)
+        check()
 
     return say

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from fencepost.conformance.run import Plan, run
 from fencepost.conformance.selection import chosen_adapter, chosen_clauses, chosen_profile, chosen_queues
-from fencepost.reports.result import Exit, FailureResult, exit_code, write
+from fencepost.reports.result import FailureResult, exit_code, write
 from fencepost.reports.terminal import Progress, make_console, render_result
 from rich.console import Console
 from rich.text import Text
@@ -49,12 +49,11 @@ def run_adapter(
         render_result(result, console, stories=False)
     if file is not None:
         write(result, file)
-    if outcome.interrupted:
+    if result.interrupted:
         click.echo("interrupted: this is what had been found until then", err=True)
     if outcome.fault:
         click.echo(f"Error: fencepost could not go on: {outcome.fault}", err=True)
-    code: Exit = exit_code(result.verdict, measured=result.measured, interrupted=outcome.interrupted)
-    return int(code)
+    return int(exit_code(result))
 
 
 class _Watching(Progress):

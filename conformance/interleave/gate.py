@@ -26,6 +26,7 @@ _WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(\w+)(?:\s+(\w+))?", re.DOTA
 _WRITE = re.compile(r"(?<!FOR )(?<!KEY )\b(INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
 _FOR_LOCK = re.compile(r"\bFOR (?:NO KEY )?(?:UPDATE|(?:KEY )?SHARE)\b", re.IGNORECASE)
 _NO_WAIT = re.compile(r"\b(?:SKIP LOCKED|NOWAIT)\b", re.IGNORECASE)
+_READ = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _LOCKLESS = frozenset({"SELECT", "COMMIT", "ROLLBACK"})
 _LOCKING = frozenset({"IMMEDIATE", "EXCLUSIVE"})
 
@@ -74,6 +75,12 @@ def takes_locks(sql: str) -> bool:
 def may_wait(sql: str) -> bool:
     """Whether a statement is likely to wait where another holds row locks; a hint, never an answer."""
     return takes_locks(sql) and _NO_WAIT.search(sql) is None
+
+
+@functools.lru_cache(maxsize=4096)
+def picks_rows(sql: str) -> bool:
+    """Whether a statement reads by itself what it is about, by a sub-select or a `WITH`."""
+    return _READ.search(sql) is not None
 
 
 class Gate:

@@ -13,11 +13,17 @@ CLOCK = 0
 """The lane of the clock; its digit in a schedule."""
 
 
-class Diverged(Exception):
+class Unplayable(Exception):
+    """A schedule could not be played to its end: no verdict. `schedule` is what had been played of it."""
+
+    schedule = ""
+
+
+class Diverged(Unplayable):
     """A schedule could not be followed: a token was not enabled, or something was left over. Neither pass nor fail."""
 
 
-class Stuck(Exception):
+class Stuck(Unplayable):
     """The actors came to a standstill that no release can end: a harness fault or a lock left behind, no verdict."""
 
 
@@ -32,7 +38,6 @@ class Statement:
 
     token: int
     lane: int
-    actor: str
     kind: str
     sql: str
     rowcount: int | None = None

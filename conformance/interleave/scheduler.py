@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from .gate import Gate, may_wait, takes_locks
-from .played import CLOCK, Diverged, Played, Ran, Statement, Stuck
+from .played import CLOCK, Diverged, Played, Ran, Statement, Stuck, Unplayable
 
 Start: TypeAlias = Callable[[int], Coroutine[Any, Any, Any]]
 """Starts a command at this instant of the clock: makes the coroutine that runs it and returns its outcome."""
@@ -133,7 +133,7 @@ class _Lane:
 
     def follow(self, kind: str, sql: str) -> None:
         run = self.run
-        self.last = Statement(self.token, self.digit, self.gate.actor, kind, sql)
+        self.last = Statement(self.token, self.digit, kind, sql)
         run.statements.append(self.last)
         if run.blocked is None:
             return
@@ -237,6 +237,9 @@ class _Run:
         try:
             self.settle()
             await self.end
+        except Unplayable as error:
+            error.schedule = self._schedule()
+            raise
         finally:
             watch.cancel()
             self._cancel_timer()
@@ -246,8 +249,10 @@ class _Run:
         # Lanes that were freed in one token may have gone on in either order; a record must not depend on that.
         self.statements.sort(key=lambda statement: statement.token)
         self.ran.sort(key=lambda ran: (ran.lane, ran.nth))
-        schedule = "".join(map(str, self.chosen))
-        return Played(schedule, tuple(self.enabled), tuple(self.statements), tuple(self.ran))
+        return Played(self._schedule(), tuple(self.enabled), tuple(self.statements), tuple(self.ran))
+
+    def _schedule(self) -> str:
+        return "".join(map(str, self.chosen))
 
     def settle(self) -> None:
         """Make the next choice if every lane has come to rest."""
