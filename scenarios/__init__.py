@@ -5,7 +5,7 @@ This package loads and writes them; the engines replay them. It imports only the
 
 from __future__ import annotations
 
-from .expected import Expected, expectation_of
+from .expected import Expected, any_of, expectation_of
 from .exporter import dump, write
 from .format import VERSION, Found, Scenario, ScenarioError
 from .loader import load, loads
@@ -16,6 +16,7 @@ __all__ = [
     "Found",
     "Scenario",
     "ScenarioError",
+    "any_of",
     "dump",
     "expectation_of",
     "load",

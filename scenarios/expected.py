@@ -7,7 +7,7 @@ the step that enqueued them. It must never decide what is legal: that is the mod
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,13 @@ PARTS: dict[str, Kind] = {
 }
 """What stands in lists inside outcomes."""
 
+HOLDS = {
+    "job": "job",
+    "hooked": "jobs",
+    **dict.fromkeys(("handles", "rows", "outcomes", "choices"), "expectations"),
+}
+"""What a field holds that is no plain value: one job, several jobs or None, or expectations of their own."""
+
 _BY_TYPE = {kind.type: name for name, kind in (KINDS | PARTS).items()}
 
 
@@ -84,42 +91,56 @@ class Expected:
         return " or ".join(_line(choice) for choice in self.choices)
 
 
-def expectation_of(outcome: Value, labels: Mapping[JobId, int]) -> Expected:
+def any_of(expected: Iterable[Expected]) -> Expected:
+    """Any of these will do; one alone is itself. At least one is needed."""
+    choices = tuple(dict.fromkeys(expected))
+    return choices[0] if len(choices) == 1 else Expected(ANY, (("choices", choices),))
+
+
+def expectation_of(outcome: Value, labels: Mapping[JobId, int], due: bool = True) -> Expected:
     """What a file says to demand this outcome; `labels` gives the enqueuing step of each job that it names.
 
-    Left unsaid: tokens, reasons, empty instants, and statement counts other than 0, which adapters are free in.
+    Left unsaid: tokens, reasons, empty instants, and statement counts other than 0, which adapters are free in; without
+    `due` also when jobs are due again, which queues are free in.
     """
     name = _BY_TYPE[type(outcome)]
     said: list[tuple[str, Any]] = []
     for field in (KINDS | PARTS)[name].fields:
         seen = getattr(outcome, field)
-        if field == "job":
-            said.append((field, labels[seen]))
-        elif field == "hooked" and seen is not None:
-            said.append((field, tuple(labels[job] for job in seen)))
-        elif field in ("handles", "rows", "outcomes"):
-            said.append((field, tuple(expectation_of(item, labels) for item in seen)))
-        elif field == "failed":
-            if seen or outcome.hooked is not None:  # type: ignore[attr-defined]
-                said.append((field, seen))
-        elif field == "dml":
-            if seen == 0:
-                said.append((field, seen))
-        elif field not in ("due", "hooked") or seen is not None:
-            said.append((field, seen))
+        if not _to_be_said(field, seen, outcome, due):
+            continue
+        match HOLDS.get(field):
+            case "job":
+                seen = labels[seen]
+            case "jobs":
+                seen = tuple(labels[job] for job in seen)
+            case "expectations":
+                seen = tuple(expectation_of(item, labels, due) for item in seen)
+        said.append((field, seen))
     return Expected(name, tuple(said))
+
+
+def _to_be_said(field: str, seen: Any, outcome: Value, due: bool) -> bool:
+    if field == "due":
+        return due and seen is not None
+    if field == "hooked":
+        return seen is not None
+    if field == "failed":  # a matter of hooks
+        return bool(seen) or getattr(outcome, "hooked", None) is not None
+    return field != "dml" or seen == 0
 
 
 def relabelled(expected: Expected, label: Callable[[int], int]) -> Expected:
     """The same expectation with its steps numbered anew."""
 
     def anew(name: str, value: Any) -> Any:
-        if name == "job":
-            return label(value)
-        if name == "hooked" and value is not None:
-            return tuple(label(step) for step in value)
-        if name in ("handles", "rows", "outcomes", "choices"):
-            return tuple(relabelled(item, label) for item in value)
+        match HOLDS.get(name):
+            case "job":
+                return label(value)
+            case "jobs" if value is not None:
+                return tuple(map(label, value))
+            case "expectations":
+                return tuple(relabelled(item, label) for item in value)
         return value
 
     return Expected(expected.kind, tuple((name, anew(name, value)) for name, value in expected.said))
@@ -172,10 +193,8 @@ def _agrees(name: str, said: Any, seen: Any, jobs: Mapping[int, JobId]) -> bool:
         return all(step in jobs for step in said) and Counter(jobs[step] for step in said) == Counter(seen)
     if name == "rows":
         rows = {row.job: row for row in seen}
-        named = [dict(row.said)["job"] for row in said]
-        return len(said) == len(seen) == len(rows) and all(
-            step in jobs and row.matches(rows.get(jobs[step]), jobs) for step, row in zip(named, said, strict=True)
-        )
+        named = [(jobs.get(dict(row.said)["job"]), row) for row in said]
+        return len(said) == len(seen) and all(job in rows and row.matches(rows[job], jobs) for job, row in named)
     if name in ("handles", "outcomes"):
         return len(said) == len(seen) and all(item.matches(found, jobs) for item, found in zip(said, seen, strict=True))
     return bool(seen == said)

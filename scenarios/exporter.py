@@ -137,7 +137,7 @@ class _Writer:
         fields: Mapping[str, Any] = type(command).__dataclass_fields__  # type: ignore[attr-defined]
         for name, field in fields.items():
             value = getattr(command, name)
-            if value is not field.default:
+            if value != field.default:
                 raw[name] = self.plain(value)
         return raw
 

@@ -73,6 +73,12 @@ class FileForm(Form):
     schedule: str | None = None
 
 
+MOST = 10**9
+"""What a number in a file may come to: about 31 years of seconds, which every database can add to an instant."""
+_Count = Annotated[int, Field(ge=0, le=MOST)]
+_Positive = Annotated[int, Field(ge=1, le=MOST)]
+_Signed = Annotated[int, Field(ge=-MOST, le=MOST)]
+
 _FIELDS: dict[str, Any] = {
     "handle": Annotated[HandleForm, _short("step")],
     "job": int,
@@ -80,24 +86,30 @@ _FIELDS: dict[str, Any] = {
     "commands": Annotated[list[Any], Field(min_length=1)],
     "worker": Annotated[int, Field(ge=1, lt=len(c.WORKER_NAMES))],
     "host": Annotated[int, Field(ge=0, lt=len(c.HOSTS))],
-    "max_attempts": Annotated[int, Field(ge=1)],
-    "due_in": Annotated[int, Field(ge=0)],
-    "limit": Annotated[int, Field(ge=0)],
-    "max_claims": Annotated[int, Field(ge=0)],
-    "batch": Annotated[int, Field(ge=1)],
-    "seconds": Annotated[int, Field(ge=0)],
+    "max_attempts": _Positive,
+    "due_in": _Count,
+    "limit": _Count,
+    "max_claims": _Count,
+    "batch": _Positive,
+    "seconds": _Count,
+    "offset": _Signed,
+    "lease": _Positive | None,
 }
 """Fields that are written otherwise than the model holds them, or that have bounds; by name in every command."""
 
+_ANY_CONFIGURATION: dict[str, Any] = {"lease": _Signed, "heartbeat": _Signed}
+"""What a queue is asked to take or to refuse (LEASE-01) has no bounds of its own."""
+
 
 def _command_form(command: type[c.Command]) -> type[Form]:
-    own = {name: command.__annotations__[name] for name in field_names(command) if name not in _FIELDS}
+    known = _ANY_CONFIGURATION if command is c.Configure else _FIELDS
+    own = {name: command.__annotations__[name] for name in field_names(command) if name not in known}
     hints = get_type_hints(SimpleNamespace(__annotations__=own), vars(c))
     fields: dict[str, Any] = {}
     for name in field_names(command):
         default = command.__dataclass_fields__[name].default  # type: ignore[attr-defined]
         required = not isinstance(default, int | str | bool | None)
-        fields[name] = (_FIELDS[name] if name in _FIELDS else hints[name], ... if required else default)
+        fields[name] = (known[name] if name in known else hints[name], ... if required else default)
     return create_model(command.__name__ + "Form", __base__=Form, **fields)
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from fencepost.model import commands as c
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.queues import ALL_QUEUES, PENDING, QUEUES, RUNNING, QueueSpec
+from fencepost.model.step import _KINDS as ANSWER_KINDS
 from fencepost.model.trace import Trace, TraceStep
 from pydantic import ValidationError
 
@@ -27,22 +28,18 @@ F = TypeVar("F", bound=Form)
 
 OUTCOME_FORMS = {name: outcome_form(name, kind.fields) for name, kind in KINDS.items()}
 
-_FAULTS = ("conflict", "unknown")
-_WRITE = ("accepted", "rejected", *_FAULTS)
-ANSWERS: dict[type[c.Command], tuple[str, ...]] = {
-    c.Enqueue: ("enqueued", *_FAULTS),
-    c.Claim: ("claimed", "hook_raised", *_FAULTS),
-    **dict.fromkeys((c.Renew, c.Complete, c.Fail, c.Release, c.Acknowledge), _WRITE),
-    c.Checkpoint: ("checkpointed", "rejected", *_FAULTS),
-    c.RequestCancel: ("cancel_answer", *_FAULTS),
-    c.Recover: ("recovered", "hook_raised", *_FAULTS),
-    **dict.fromkeys((c.Tick, c.StartUp), ("recovered", *_FAULTS)),
-    c.Probe: ("probed",),
-    c.Configure: ("accepted", "rejected"),
-    c.Classify: ("classified",),
-    c.Atomically: ("atomic", *_FAULTS),
-    **dict.fromkeys((c.Crash, c.Advance, c.AdvanceTo), ("done",)),
-}
+_QUIET = (c.Probe, c.Configure, c.Classify, c.Crash, c.Advance, c.AdvanceTo)
+"""Commands that write no row: nothing conflicts with them, and no reply of theirs is lost."""
+
+
+def _answers(command: type[c.Command]) -> tuple[str, ...]:
+    kinds = ANSWER_KINDS[c.Advance if command is c.AdvanceTo else command]
+    return tuple(name for name, kind in KINDS.items() if kind.type in kinds) + (
+        () if command in _QUIET else ("conflict", "unknown")
+    )
+
+
+ANSWERS: dict[type[c.Command], tuple[str, ...]] = {command: _answers(command) for command in c.COMMANDS}
 """What each command can answer; anything else in `expect:` is a slip of the pen."""
 
 
@@ -172,6 +169,9 @@ class _Reader:
             fields["commands"] = tuple(self.inner(inner, known) for inner in fields["commands"])
         command = COMMANDS[do](**fields)
         self.references(fields, known)
+        delays = fields.get("due_in") or fields.get("instant") == "due"
+        if delays and not self.spec.backs_off:
+            raise self.fail(f"queue `{self.spec.key}` has no back-off, so no job of it is due later; leave that out")
         return command
 
     def inner(self, raw: Any, known: Mapping[int, c.Command]) -> c.Command:
@@ -248,6 +248,10 @@ class _Reader:
         self.spelled(expected, command)
         for step in jobs_named(expected):
             self.referred(step, c.Enqueue, self.seen)
+        for name, value in expected.said:
+            jobs = jobs_named(Expected(kind, ((name, value),)))
+            if kind != "atomic" and len(set(jobs)) < len(jobs):
+                raise self.fail(f"`{name}` of `{kind}` names a job twice; name each once")
         return expected
 
     def outcome(self, raw: Any) -> tuple[str, dict[str, Any]]:

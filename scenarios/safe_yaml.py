@@ -1,16 +1,25 @@
-"""YAML as scenario files use it: plain data only, every key once, no anchors. It knows nothing of scenarios."""
+"""YAML as scenario files use it: plain data only, every key once, no anchors or merges, decimal numbers.
+
+It knows nothing of scenarios.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
 
 from .format import ScenarioError
 
+_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_MERGE = "tag:yaml.org,2002:merge"
+
 
 class _Loader(yaml.SafeLoader):
-    """`SafeLoader` that refuses what hides meaning: duplicate keys and aliases."""
+    """`SafeLoader` that refuses what hides meaning: duplicate keys, aliases, merges, and numbers that YAML 1.1 reads
+    otherwise than people do, such as `010` and `1:30`.
+    """
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -26,7 +35,19 @@ class _Loader(yaml.SafeLoader):
                     problem = f"key `{key.value}` stands twice; keep one"
                     raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
                 seen.add(key.value)
+            if key.tag == _MERGE:
+                problem = "merges (<<) are not allowed; write it out"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
         return super().construct_mapping(node, deep)
+
+    def construct_number(self, node: yaml.ScalarNode) -> int:
+        if not _DECIMAL.fullmatch(node.value):
+            problem = f"`{node.value}` is no plain decimal number; write it as one, or put it in quotes"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return int(node.value)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_number)
 
 
 def read_yaml(text: str, name: str) -> dict[str, Any]:

@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 
-from fencepost.adapters.reference.rules import OLDEST_FIRST, Rules
+from fencepost.adapters.reference.rules import OLDEST_FIRST
 
 from . import wrong as w
-from .mutant import Change, Mutant, add, both, but, drop, put, shift
-
-
-def _unclaimed(name: str) -> Change:
-    """Without a predicate of the claim, in the read and in the update."""
-    return both(drop("claim_where", name), drop("claim_again", name))
-
-
-def _pending_or_expired(rules: Rules) -> Rules:
-    return both(*(put(place, "pending", w.pending_or_expired) for place in ("claim_where", "claim_again")))(rules)
-
+from .mutant import Mutant, add, but, drop, put, shift, twice
 
 CLAIM_MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "claim-any-status",
         "CLAIM-01",
         "A claim takes jobs of every status, so an ended job runs again.",
-        _unclaimed("pending"),
+        twice(drop, "claim_where", "pending"),
     ),
     Mutant(
         "claim-takes-over-expired",
         "CLAIM-01",
         "A claim takes over a running job whose lease has expired, past recovery and its budget.",
-        _pending_or_expired,
+        twice(put, "claim_where", "pending", w.pending_or_expired),
     ),
     Mutant(
         "claim-cancelled",
         "CLAIM-02",
         "A claim does not look for a cancel request (camunda#2784).",
-        _unclaimed("no_cancel"),
+        twice(drop, "claim_where", "no_cancel"),
     ),
     Mutant(
         "sweep-leaves-cancelled-pending",
@@ -49,7 +39,7 @@ CLAIM_MUTANTS: tuple[Mutant, ...] = (
         "claim-not-due",
         "CLAIM-03",
         "A claim ignores when a job is due, so back-off has no effect.",
-        _unclaimed("due"),
+        twice(drop, "claim_where", "due"),
         queue="mutation",
     ),
     *(
@@ -104,7 +94,7 @@ CLAIM_MUTANTS: tuple[Mutant, ...] = (
         "claim-due-late",
         "CLAIM-08",
         "A job is claimed only after the instant it is due, not at it.",
-        both(shift("claim_where", "due"), shift("claim_again", "due")),
+        twice(shift, "claim_where", "due"),
         queue="mutation",
         also=("CLAIM-14",),
     ),

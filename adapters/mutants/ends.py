@@ -162,6 +162,12 @@ CANCEL_MUTANTS: tuple[Mutant, ...] = (
         add("writes.cancel.running", p.end_lease),
     ),
     Mutant(
+        "cancel-forgets-start",
+        "CANCEL-02",
+        "Recording a cancel request wipes when the running job started.",
+        add("writes.cancel.running", w.start_lost),
+    ),
+    Mutant(
         "cancel-marks-ended",
         "CANCEL-03",
         "An ended job takes a cancel request, and the canceller is told that it was cancelled.",
@@ -178,6 +184,12 @@ CANCEL_MUTANTS: tuple[Mutant, ...] = (
         "CANCEL-03",
         "A repeated request moves the instant of the first one.",
         put("writes.cancel.running", "cancel_requested_at", w.cancel_moved),
+    ),
+    Mutant(
+        "parent-cancel-twice-moves",
+        "CANCEL-03",
+        "A parent's repeated request moves the instant of its first one.",
+        put("writes.cancel_by_parent.marked", "cancel_requested_at", w.cancel_moved),
     ),
     Mutant(
         "acknowledge-unasked",

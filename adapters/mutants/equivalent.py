@@ -1,6 +1,7 @@
 """Candidates that break nothing: a second condition refuses what they let through, or the contract leaves it open.
 
-Each was replayed over every trace of explore up to five commands, and raced through every program to the end.
+Each was reviewed; `tests/test_equivalent.py` plays the model's shortest traces to every check on it, and races a
+changed condition with all that may come between, in every order of statements.
 """
 
 from __future__ import annotations
@@ -75,6 +76,31 @@ EQUIVALENT: tuple[tuple[Mutant, str], ...] = (
         Mutant("recover-again-expired-or-not", "REC-02", "The sweep's update does not look at the expiry again.",
                drop("expired_again", "lease_expired")),
         "a renewed row has lost the lease that the sweep read",
+    ),
+    *(
+        (
+            Mutant(f"start-up-again-{title}", "REC-07", f"A starting process's update does not look {what} again.",
+                   drop("left_behind_again", name)),
+            reason,
+        )
+        for title, name, what, reason in (
+            ("any-status", "running", "at the status",
+             "a row that ended or was re-queued meanwhile has lost the lease that was read"),
+            ("any-lease", "same_lease", "for the lease that it read",
+             "a newer lease has not run out, and a row of the process's own prefix is its to take whatever the lease"),
+            ("anybody", "expired_or_own", "at expiry and owner",
+             "a row that was renewed or claimed meanwhile has lost the lease that was read"),
+        )
+    ),
+    (
+        Mutant("call-off-again-without-cancel", "REC-07", "A sweep ends a pending job without looking for the request "
+               "again.", drop("called_off_again", "cancel_requested")),
+        "nothing withdraws a request from a pending job, and nobody claims one that has it",
+    ),
+    (
+        Mutant("cancel-pending-unstamped", "CANCEL-01", "A job cancelled while pending does not say when.",
+               drop("writes.cancel.pending", "cancel_requested_at")),
+        "the instant at which an ended job was asked to end is unspecified",
     ),
     (
         Mutant("claim-again-without-cancel", "CLAIM-02", "The claim's update does not look for a cancel request again.",

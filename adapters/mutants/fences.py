@@ -40,6 +40,13 @@ LEASE_MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("configure-two-heartbeats", "LEASE-01", "A lease of two heartbeats is taken.", but("lease_ratio", 2)),
     Mutant(
+        "renew-anybody",
+        "LEASE-02",
+        "A superseded worker's heartbeat prolongs the lease of its successor.",
+        drop("fence.renew", "owned"),
+        also=("FENCE-06",),
+    ),
+    Mutant(
         "renew-takes-over",
         "LEASE-02",
         "A superseded worker's heartbeat makes the job its own again.",
@@ -52,10 +59,17 @@ LEASE_MUTANTS: tuple[Mutant, ...] = (
         drop("writes.renew.renewed", "heartbeat_at"),
     ),
     Mutant(
+        "renew-empties-heartbeat",
+        "LEASE-03",
+        "A renewal empties the heartbeat.",
+        put("writes.renew.renewed", "heartbeat_at", w.beat_lost),
+    ),
+    Mutant(
         "renew-without-lease",
         "LEASE-03",
         "A renewal beats, and the lease runs out all the same (dramatiq#692).",
         drop("writes.renew.renewed", "lease_expires_at"),
+        also=("FENCE-06",),
     ),
     Mutant(
         "renew-ends-lease",

@@ -27,10 +27,13 @@ class Mutant:
     adapters: tuple[str, ...] = ("sqlite", "pg")
     also: tuple[str, ...] = ()
     """Other clauses that this fault truly breaks."""
-    race: bool = False
-    """Whether it takes two actors at once."""
     pair: str | None = None
-    """What must overlap, for a race: the name of the program that shows it."""
+    """What must overlap, for a fault that takes two actors at once: the name of the program that shows it."""
+
+    @property
+    def race(self) -> bool:
+        """Whether it takes two actors at once."""
+        return self.pair is not None
 
 
 def drop(place: str, *names: str) -> Change:
@@ -84,3 +87,9 @@ def both(*changes: Change) -> Change:
         return rules
 
     return change
+
+
+def twice(make: Callable[..., Change], place: str, *terms: Any) -> Change:
+    """The same change where rows are read (`claim_where`, `expired`, `left_behind`, `called_off`) and where the update
+    looks at them again."""
+    return both(make(place, *terms), make(f"{place.removesuffix('_where')}_again", *terms))

@@ -25,7 +25,14 @@ RACES: tuple[Mutant, ...] = (
         "A claim reads a candidate and then updates it by id alone, so two claimers win (django-q#234).",
         both(but("claim_again", ()), but("claim_shape.pg", SPLIT)),
         also=("CLAIM-11", "CANCEL-09"),
-        race=True,
+        pair=ONE_JOB,
+    ),
+    Mutant(
+        "claim-again-any-status",
+        "CLAIM-06",
+        "The claim's update does not look at the status again, so the slower of two claimers wins as well.",
+        both(drop("claim_again", "pending"), but("claim_shape.pg", SPLIT)),
+        also=("CLAIM-11", "CANCEL-09"),
         pair=ONE_JOB,
     ),
     Mutant(
@@ -35,7 +42,6 @@ RACES: tuple[Mutant, ...] = (
         both(but("claim_again", ()), but("claim_shape.pg", SUBSELECT)),
         adapters=("pg",),
         also=("CLAIM-11", "CANCEL-09"),
-        race=True,
         pair=ONE_JOB,
     ),
     Mutant(
@@ -44,7 +50,6 @@ RACES: tuple[Mutant, ...] = (
         "A claimer whose update changed no row acts as the winner (dbos-transact-py#742).",
         both(but("claim_returns", "tried"), but("claim_shape.pg", SPLIT)),
         also=("CLAIM-11", "CANCEL-09"),
-        race=True,
         pair=ONE_JOB,
     ),
     Mutant(
@@ -53,7 +58,6 @@ RACES: tuple[Mutant, ...] = (
         "A claim waits for rows that another one has locked, and does not skip them.",
         but("claim_shape.pg", WAITING),
         adapters=("pg",),
-        race=True,
         pair=ONE_JOB,
     ),
     Mutant(
@@ -63,7 +67,6 @@ RACES: tuple[Mutant, ...] = (
         but("claim_shape.pg", SPLIT),
         also=("CLAIM-14",),
         adapters=("pg",),
-        race=True,
         pair=ONE_JOB,
     ),
     Mutant(
@@ -72,7 +75,6 @@ RACES: tuple[Mutant, ...] = (
         "The limit applies before locked rows are skipped, so a locked head starves the rest (procrastinate#1599).",
         but("claim_shape.pg", LIMITED),
         adapters=("pg",),
-        race=True,
         pair=TWO_JOBS,
     ),
     Mutant(
@@ -81,8 +83,7 @@ RACES: tuple[Mutant, ...] = (
         "A write looks at the lease first and then updates by id, while recovery takes the job (litestar-queues#36).",
         but("fence_at", "transaction_before"),
         also=("CANCEL-09", "LEASE-02"),
-        race=True,
-        pair="complete ‖ recover",
+        pair="complete ‖ start_up",
     ),
     Mutant(
         "write-by-status",
@@ -90,7 +91,6 @@ RACES: tuple[Mutant, ...] = (
         "The lease is checked by a read, the update carries the status alone: a successor's run is ended (clevis#215).",
         both(but("fence_at", "transaction_before"), but("late_fence", (p.running,))),
         also=("CANCEL-09",),
-        race=True,
         pair="complete ‖ recover claim, another worker",
     ),
     Mutant(
@@ -100,7 +100,6 @@ RACES: tuple[Mutant, ...] = (
         both(but("fence_at", "transaction_before"), but("late_fence", (p.running, p.owned))),
         queue="mutation",
         also=("CANCEL-09",),
-        race=True,
         pair="complete ‖ release claim, the same worker",
     ),
     Mutant(
@@ -108,7 +107,6 @@ RACES: tuple[Mutant, ...] = (
         "CANCEL-09",
         "A completion looks for a cancel request first, and not in its update.",
         both(but("fence_at", "transaction_before"), but("late_fence", HOLDER)),
-        race=True,
         pair="complete ‖ request_cancel",
     ),
     Mutant(
@@ -116,7 +114,6 @@ RACES: tuple[Mutant, ...] = (
         "CANCEL-09",
         "A cancel looks at the status first, and ends a job that somebody claimed meanwhile.",
         but("cancel_at", "transaction_before"),
-        race=True,
         pair="claim ‖ request_cancel",
     ),
     Mutant(
@@ -125,7 +122,6 @@ RACES: tuple[Mutant, ...] = (
         "Recovery updates what it read by id alone, over a newer end (river#1302).",
         but("expired_again", ()),
         also=("REC-02",),
-        race=True,
         pair="complete ‖ recover",
     ),
     Mutant(
@@ -133,7 +129,36 @@ RACES: tuple[Mutant, ...] = (
         "REC-02",
         "Recovery does not look at the lease again, and takes a job that was renewed meanwhile.",
         drop("expired_again", "lease_expired", "same_lease"),
-        race=True,
         pair="renew ‖ recover",
+    ),
+    Mutant(
+        "start-up-by-id",
+        "REC-07",
+        "A starting process takes what it read by id alone, over an end that came meanwhile.",
+        but("left_behind_again", ()),
+        pair="complete ‖ start_up",
+    ),
+    Mutant(
+        "call-off-by-id",
+        "REC-07",
+        "A sweep ends a called-off job by id alone, so two sweeps both count it.",
+        but("called_off_again", ()),
+        pair="recover ‖ recover, a job called off",
+    ),
+    Mutant(
+        "call-off-again-any-status",
+        "REC-07",
+        "A sweep ends a called-off job once more that another one ended meanwhile.",
+        drop("called_off_again", "pending"),
+        pair="recover ‖ recover, a job called off",
+    ),
+    Mutant(
+        "claim-again-without-due",
+        "CLAIM-03",
+        "The claim's update does not look at the due instant again, and takes a job that began to back off meanwhile.",
+        both(drop("claim_again", "due"), but("claim_shape.pg", SPLIT)),
+        queue="mutation",
+        also=("CLAIM-11", "CLAIM-14"),
+        pair="claim ‖ claim fail",
     ),
 )

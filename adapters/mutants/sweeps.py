@@ -6,20 +6,7 @@ from fencepost.adapters.reference import predicates as p
 from fencepost.adapters.reference.rules import Rules
 
 from . import wrong as w
-from .mutant import Change, Mutant, add, both, but, drop, put, shift, swap
-
-
-def _expired(change_of: str, *args: object) -> Change:
-    """The same change where a sweep reads and where its update looks again."""
-    return both(*(lambda rules, at=at: getattr(rules, change_of)(at, *args) for at in ("expired", "expired_again")))
-
-
-def _start_up_like_any_sweep(rules: Rules) -> Rules:
-    return both(*(put(at, "expired_or_own", p.lease_expired) for at in ("left_behind", "left_behind_again")))(rules)
-
-
-def _start_up_takes_all(rules: Rules) -> Rules:
-    return both(*(drop(at, "expired_or_own") for at in ("left_behind", "left_behind_again")))(rules)
+from .mutant import Mutant, add, but, drop, put, shift, swap, twice
 
 
 def _generation_of_the_first(rules: Rules) -> Rules:
@@ -34,7 +21,7 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         "sweep-by-own-lease",
         "LEASE-07",
         "A sweep judges expiry by its own configured lease, not by the recorded one (kubernetes PR#114872, arq#402).",
-        _expired("replaced", "lease_expired", w.expired_by_own_lease),
+        twice(put, "expired", "lease_expired", w.expired_by_own_lease),
         also=("REC-04", "REC-12"),
     ),
     Mutant(
@@ -121,7 +108,7 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         "recover-too-early",
         "REC-02",
         "Recovery takes running jobs whose leases are valid.",
-        _expired("without", "lease_expired"),
+        twice(drop, "expired", "lease_expired"),
     ),
     Mutant(
         "recover-hard-coded-budget",
@@ -174,10 +161,13 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         "start-up-spares-own",
         "REC-05",
         "A restarted process waits for the leases of what it left behind.",
-        _start_up_like_any_sweep,
+        twice(put, "left_behind", "expired_or_own", p.lease_expired),
     ),
     Mutant(
-        "start-up-takes-all", "REC-05", "A starting process takes every running job for its own.", _start_up_takes_all
+        "start-up-takes-all",
+        "REC-05",
+        "A starting process takes every running job for its own.",
+        twice(drop, "left_behind", "expired_or_own"),
     ),
     Mutant(
         "sweep-writes-for-nothing",

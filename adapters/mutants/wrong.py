@@ -42,6 +42,8 @@ def code(clause: str, stored: str) -> Assign:
 
 
 retry_at_once = assign("next_attempt_at", "ATT-02", lambda c, a: a.now)
+beat_lost = assign("heartbeat_at", "LEASE-03", lambda c, a: None)
+start_lost = assign("started_at", "CANCEL-02", lambda c, a: None)
 cancel_toggled = assign(
     "cancel_requested_at", "CANCEL-03", lambda c, a: case((c.cancel_requested_at.is_(None), a.now), else_=null())
 )
