@@ -165,6 +165,7 @@ def replay(files: tuple[Path, ...], adapter: str | None, pg_dsn: str | None, pg_
     pass      every answer was legal and as expected
     fail      a clause was broken; its story is told
     diverged  legal, but another way than the file says: neither a pass nor a failure
+    not exercised  as the file says, but nothing in it tested its clause: no pass either
 
     Without --adapter, a file that was found is replayed where it was found, any other on what it names, or on sqlite.
     """

@@ -124,7 +124,7 @@ def _row(mutant: Planted, kills: list[Kill], first: Trace | None, schedules: int
         evaluations=median_low([each.evaluations for each in kills]),
         seconds=round(median_low([each.seconds for each in kills]), 3),
         length=median_low([each.length or 1 for each in killed]) if killed else None,
-        shortest=first.length if first is not None else 1,  # breaks it nowhere: survives or has a wrong name
+        shortest=first.length if first is not None else None,
         seeds=Seeds(
             run=len(kills),
             killed=len(killed),

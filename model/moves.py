@@ -135,7 +135,11 @@ def judge_claim(record: Record, command: c.Command, answer: Answer, now: int) ->
         if any(token == old for _, old in record.issued):
             return Violation(_TOKEN.clause, _TOKEN.reason, f"token {token} was issued before")
         if token != record.token + 1:
-            return Violation(_TOKEN_NEXT.clause, _TOKEN_NEXT.reason, f"token {token} after {record.token}")
+            return Violation(
+                _TOKEN_NEXT.clause,
+                _TOKEN_NEXT.reason,
+                f"the token must rise from {record.token} to {record.token + 1}, is {token}",
+            )
         checks = (_TOKEN, _TOKEN_NEXT)
     elif token is not None:
         return Violation(SETUP, "a token of another kind", f"{spec.key} has no token beyond the owner, got {token!r}")
@@ -155,7 +159,7 @@ def _claim_why(record: Record) -> str:
         return f"the job runs at w{record.owner}"
     if record.status != PENDING:
         return f"the job has ended {record.status}"
-    return "a cancel was requested" if record.cancel is not None else f"it is due only at {record.due}"
+    return "a cancel was requested" if record.cancel is not None else f"it is due only at +{record.due} s"
 
 
 def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
@@ -178,9 +182,11 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
     if status != PENDING:
         return terminal(record, status, token, record.cancel), checks
     if record.spec.backs_off and (answer.due is None or answer.due <= now):
-        return Violation("REC-01", _REQUEUED.reason, f"backs off, so it is due after {now}, not at {answer.due}")
+        return Violation("REC-01", _REQUEUED.reason, f"the queue backs off: due later than +{now} s, not {answer.due}")
     if answer.due is not None and not record.spec.backs_off:
-        return Violation("REC-01", _REQUEUED.reason, f"there is no back-off, so it is due at once, not at {answer.due}")
+        return Violation(
+            "REC-01", _REQUEUED.reason, f"there is no back-off, so it is due at once, not at +{answer.due} s"
+        )
     return requeued(record, token, record.attempts, answer.due), checks
 
 
@@ -203,7 +209,9 @@ def swept_wrongly(record: Record, command: c.Command, now: int) -> Violation:
         why = f"the job was {record.status}; a sweep moves each job at most once and overwrites nothing newer"
         return Violation(_SWEPT_ONCE.clause, _SWEPT_ONCE.reason, why)
     check = valid_lease(record, command, now)
-    return Violation(check.clause, check.reason, f"w{record.owner}'s lease runs until {record.expires}, now {now}")
+    return Violation(
+        check.clause, check.reason, f"w{record.owner}'s lease is valid until +{record.expires} s, it is +{now} s"
+    )
 
 
 def valid_lease(record: Record, command: c.Command, now: int) -> Check:

@@ -81,7 +81,7 @@ def unexplained(world: World, job: int, row: Row, moves: Sequence[Move], operati
     if not suspects:
         return Violation(SETUP, "rows changed by themselves", "no command ran, yet a row changed")
     old = row._replace(status=before.spec.spell(before.status), cancel=before.cancel) if rows is None else rows[job - 1]
-    return stray(suspects[0].command, suspects[0].outcome, before, old, row, suspects[0].now)
+    return stray(suspects[0].command, suspects[0].outcome, job, before, old, row, suspects[0].now)
 
 
 def _kept(world: World, operation: Operation, rows: tuple[Row, ...]) -> Violation | None:

@@ -65,7 +65,7 @@ def step(world: World, command: c.Command, outcome: o.Outcome, context: Context)
     where nobody looked. Returns the world after it with the checks made, or the clause that it broke.
     """
     kind = type(command)
-    if type(outcome) not in _KINDS[kind]:
+    if type(outcome) not in KINDS[kind]:
         fault = outcome_fault(command, outcome, context)
         if fault is not None:
             return fault
@@ -121,7 +121,7 @@ def _refine(violation: Violation, world: World, part: Part, context: Context) ->
     return violation
 
 
-_KINDS: dict[type, tuple[type, ...]] = {
+KINDS: dict[type, tuple[type, ...]] = {
     c.Claim: (o.Claimed, o.HookRaised),
     c.Renew: (o.Accepted, o.Rejected),
     c.Complete: (o.Accepted, o.Rejected),
@@ -147,7 +147,7 @@ _KINDS: dict[type, tuple[type, ...]] = {
 def outcome_fault(command: c.Command, outcome: o.Outcome, context: Context) -> Violation | None:
     """A conflict that nobody can have caused, or an outcome that this command cannot have."""
     kind = type(outcome)
-    if kind in _KINDS[type(command)]:
+    if kind in KINDS[type(command)]:
         return None
     if kind is o.Conflict:
         if context.overlapped:
@@ -173,7 +173,7 @@ def _judge_plain(world: World, command: c.Command, outcome: o.Outcome, context: 
     """Judge a command that touches no job: a probe, a configuration, a classification."""
     if isinstance(outcome, o.Probed):
         if outcome.transactions or outcome.locks:
-            left = f"{outcome.transactions} transactions and {outcome.locks} locks stay behind"
+            left = f"open transactions: {outcome.transactions}, locks held: {outcome.locks}"
             return Violation("CLAIM-09", _PROBED[world.claim][0].reason, left)
         return _PROBED[world.claim]
     if isinstance(command, c.Configure):
@@ -318,7 +318,7 @@ def _seen(
         elif rows is not None and rows[at] is not row and rows[at] != row:
             if part is not None:
                 return blame_rejected(part, before, now)
-            return stray(command, outcome, before, rows[at], row, now)
+            return stray(command, outcome, at + 1, before, rows[at], row, now)
         elif part is not None:
             checks += _rejected(part)
     checks += _beside(world.jobs, command, pieces)

@@ -27,6 +27,28 @@ class Mismatch(NamedTuple):
     found: object
 
 
+_FIELDS = {
+    "expires": "lease expiry", "heartbeat": "heartbeat", "started": "start", "finished": "finish time",
+    "attempts": "attempt count", "max_attempts": "retry budget", "due": "due instant", "cancel": "cancel request",
+    "error": "error code",
+}  # fmt: skip
+"""What people call a field, where that is not its name."""
+_INSTANTS = frozenset({"expires", "heartbeat", "started", "finished", "due", "cancel"})
+
+
+def _told(job: int, field: str, expected: object, found: object) -> str:
+    """A wrong field, for people; instants are seconds since the story began."""
+
+    def shown(value: object) -> str:
+        if value is None:
+            return "none"
+        if field == "owner":
+            return str(value).rpartition(":")[2]
+        return f"+{value} s" if field in _INSTANTS and isinstance(value, int) else str(value)
+
+    return f"job {job}: {_FIELDS.get(field, field)} should be {shown(expected)}, is {shown(found)}"
+
+
 def mismatch(record: Record, row: Row) -> Mismatch | None:
     """The first field of the row that differs from what the record demands, or None."""
     spec = record.spec
@@ -61,7 +83,7 @@ def mismatch(record: Record, row: Row) -> Mismatch | None:
         if row.finished is not None:
             return Mismatch("finished", None, row.finished)
     elif row.finished is None:
-        return Mismatch("finished", "an instant", None)
+        return Mismatch("finished", "set", None)
     return None
 
 
@@ -107,7 +129,7 @@ def blame(
         clause = "FENCE-06"
     elif wrong.field == "status" and wrong.found not in (*after.spec.terminal, PENDING, RUNNING):
         clause = "TERM-04" if OLD_SPELLINGS.get(str(wrong.found)) == after.status else "TERM-01"
-    return Violation(clause, reason, f"{wrong.field} expected {wrong.expected}, found {wrong.found}")
+    return Violation(clause, reason, _told(part.job, *wrong))
 
 
 def _same(wrong: Mismatch, record: Record) -> bool:
@@ -127,12 +149,12 @@ def blame_rejected(part: Part, before: Record, now: int) -> Violation:
     """
     command = part.command
     if type(command) is c.RequestCancel:
-        return Violation("CANCEL-03", "cancel: terminal", "answered as too late, yet the row changed")
+        return Violation("CANCEL-03", "cancel: terminal", f"answered as too late, yet job {part.job}'s row changed")
     if isinstance(command, c.Checkpoint):
-        return Violation(LOOKED.clause, LOOKED.reason, "a look at the cancel request changed the row")
+        return Violation(LOOKED.clause, LOOKED.reason, f"a look at the cancel request changed job {part.job}'s row")
     assert isinstance(command, c.HandleCommand)
     check = refusal(before, command, now)
-    return Violation(check.clause, check.reason, "answered as a rejection, yet the row changed")
+    return Violation(check.clause, check.reason, f"answered as a rejection, yet job {part.job}'s row changed")
 
 
 def row_fault(
@@ -144,22 +166,23 @@ def row_fault(
     """
     command = part.command
     if type(command) is c.Claim:
-        return _claim_fault(command, row, now)
+        return _claim_fault(part.job, command, row, now)
     if after.status in (PENDING, RUNNING):
         if type(command) is c.RequestCancel and old is not None and row != old._replace(cancel=row.cancel):
             clause = _cancel_clause(before, "")
-            return Violation(clause, row_reason(command, after.status), "more than the request was written")
+            why = f"more of job {part.job}'s row changed than its cancel request"
+            return Violation(clause, row_reason(command, after.status), why)
         return None
     lost = before.status == RUNNING and type(command) in c.SWEEPS
     if lost and row.token != after.token and after.spec.has_token:
-        why = f"token expected {after.token}, found {row.token}"
+        why = _told(part.job, "token", after.token, row.token)
         if any(record.token == row.token for record in others):
             return Violation("REC-09", PER_ROW, why)
         return Violation("REC-01", row_reason(command, after.status), why)
-    return _error_fault(command, after, row)
+    return _error_fault(part.job, command, after, row)
 
 
-def _error_fault(command: c.Command, after: Record, row: Row) -> Violation | None:
+def _error_fault(job: int, command: c.Command, after: Record, row: Row) -> Violation | None:
     """A wrong error code in a row that has just ended (TERM-03, ERR-03, REC-01)."""
     status, error = after.status, row.error
     if status == CANCELLED:
@@ -167,50 +190,53 @@ def _error_fault(command: c.Command, after: Record, row: Row) -> Violation | Non
     if status != FAILED:
         if error is None:
             return None
-        return Violation("TERM-03", row_reason(command, status), f"succeeded has no error code, found {error}")
+        return Violation("TERM-03", row_reason(command, status), f"job {job}: succeeded, yet has error code {error}")
     family = None if error is None else classify(error)
     if type(command) is c.Fail:
         if family is None:
-            why = f"failed needs a code of a known family, found {error}"
+            why = f"job {job}: a failed job needs an error code of a known family, has {error or 'none'}"
             return Violation("TERM-03", row_reason(command, status), why)
         if family != classify(command.code):
-            why = f"{command.code} happened, {error} ({family}) is recorded"
+            why = f"job {job}: {command.code} happened, {error} ({family}) is recorded"
             return Violation("ERR-03", row_reason(command, status), why)
     elif type(command) in c.SWEEPS and family not in ("LEASE", "LIMIT"):
-        return Violation("REC-01", row_reason(command, status), f"needs a LEASE or LIMIT code, found {error}")
+        why = f"job {job}: recovery must record a LEASE or LIMIT code, has {error or 'none'}"
+        return Violation("REC-01", row_reason(command, status), why)
     return None
 
 
-def _claim_fault(claim: c.Claim, row: Row, now: int) -> Violation | None:
+def _claim_fault(job: int, claim: c.Claim, row: Row, now: int) -> Violation | None:
     """A field that a claim must set or clear beside those that every running row has (CLAIM-05)."""
     if row.started == now and row.heartbeat == now and row.error is None:
         return None
     wanted = (("started", row.started, now), ("heartbeat", row.heartbeat, now), ("error", row.error, None))
     field, found, expected = next(each for each in wanted if each[1] != each[2])
-    return Violation("CLAIM-05", row_reason(claim, RUNNING), f"{field} expected {expected}, found {found}")
+    return Violation("CLAIM-05", row_reason(claim, RUNNING), _told(job, field, expected, found))
 
 
-def stray(command: c.Command, outcome: o.Outcome, before: Record, old: Row, new: Row, now: int) -> Violation:
-    """The clause that a change of a row breaks which the command did not report."""
+def stray(command: c.Command, outcome: o.Outcome, job: int, before: Record, old: Row, new: Row, now: int) -> Violation:
+    """The clause that a change of a job's row breaks which the command did not report."""
     kind = type(command)
     if type(outcome) is o.HookRaised or (type(outcome) is o.Recovered and outcome.failed):
         verb, clause = ("claim", "CLAIM-12") if kind is c.Claim else ("sweep", "REC-08")
-        return Violation(clause, f"{verb}: hook raised, rolled back", "the hook raised, yet the row changed")
+        return Violation(clause, f"{verb}: hook raised, rolled back", f"the hook raised, yet job {job}'s row changed")
     if new.status == RUNNING and old.status != RUNNING:
         if kind is c.Claim:
-            return Violation("CLAIM-07", "claim: running but not returned", "the row runs, and nobody holds its handle")
+            return Violation(
+                "CLAIM-07", "claim: running but not returned", f"job {job} runs, and nobody holds its handle"
+            )
         if old.status != PENDING:
-            return Violation(INV_7.clause, INV_7.reason, f"it runs again after {command.verb}")
+            return Violation(INV_7.clause, INV_7.reason, f"job {job} runs again")
         if old.cancel is not None:
-            return Violation(INV_6.clause, INV_6.reason, f"it runs after {command.verb}")
+            return Violation(INV_6.clause, INV_6.reason, f"job {job} runs")
     if old.status in before.spec.terminal:
-        return Violation("TERM-02", f"{command.verb}: terminal row", "a terminal row never changes again")
+        return Violation("TERM-02", f"{command.verb}: terminal row", f"job {job} has ended, yet its row changed")
     if kind in c.SWEEPS:
         if before.status == RUNNING and not sweepable(before, now):
             return swept_wrongly(before, command, now)
-        return Violation("REC-10", "sweep: count", "the row changed, the summary does not say so")
+        return Violation("REC-10", "sweep: count", f"job {job}'s row changed, the summary does not say so")
     check = another_row(command)
-    return Violation(check.clause, check.reason, "the command was about another job")
+    return Violation(check.clause, check.reason, f"job {job}'s row changed, the command was about another job")
 
 
 LOOKED = Check("CANCEL-04", "checkpoint: changes nothing", True)

@@ -132,8 +132,12 @@ def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...]
     if not ready or (command.hook.kind == "poison" and command.hook.job not in ready):
         why = "nothing that the hook raises for was to be claimed"
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", why)
-    poisoned = command.hook.kind != "poison" or command.hook.job in given
-    if not given or sorted(given) != ready[: len(given)] or not poisoned:
+    if len(given) > len(ready):
+        check = _MAX if command.max_claims < command.limit else _LIMIT
+        return Violation(check.clause, check.reason, f"the hook was given {given}, to be claimed were at most {ready}")
+    if sorted(given) != ready[: len(given)]:
+        return Violation(_ORDER.clause, _ORDER.reason, f"the hook was given {given}, due, oldest first: {ready}")
+    if not given or (command.hook.kind == "poison" and command.hook.job not in given):
         return Violation(_HOOKED.clause, _HOOKED.reason, f"the hook was given {given}, to be claimed were {ready}")
     return (_ROLLED_BACK,)
 
@@ -182,6 +186,8 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     left = [n for n in must if n not in moved]
     raises = hook is not None and (hook.kind in ("raise", "cancel") or (hook.kind == "poison" and hook.job in must))
     if must and raises:
+        if not outcome.failed and not moved:
+            return _left(world, command, left[0], now)
         failed = _after_failed_batch(world, command, must, left)
         if isinstance(failed, Violation):
             return failed

@@ -217,13 +217,21 @@ def _failed(record: Record, command: c.Fail, answer: o.Accepted, now: int) -> Ju
     if wrong is not None:
         return wrong
     if record.spec.backs_off and (answer.due is None or answer.due <= now):
-        return Violation(_LATER.clause, _LATER.reason, f"due at {answer.due}, not after {now}")
+        return Violation(
+            _LATER.clause, _LATER.reason, f"a retry must be due later than +{now} s, is due at {_instant(answer.due)}"
+        )
     if answer.due is not None and not record.spec.backs_off:
-        return Violation(check.clause, check.reason, f"there is no back-off, so it is due at once, not at {answer.due}")
+        return Violation(
+            check.clause, check.reason, f"there is no back-off, so it is due at once, not at +{answer.due} s"
+        )
     checks: Checks = (check,)
     if record.spec.backs_off:
         checks += (_LATER,)
     return requeued(record, record.token, record.attempts, answer.due), checks
+
+
+def _instant(tick: int | None) -> str:
+    return "no instant" if tick is None else f"+{tick} s"
 
 
 _LATER = Check("ATT-02", "fail: due strictly later", True)
@@ -236,7 +244,9 @@ def _released(record: Record, command: c.Release, answer: o.Accepted, now: int) 
     if wrong is not None:
         return wrong
     if answer.due is not None and not record.spec.backs_off:
-        return Violation("REL-01", _RELEASED.reason, f"there is no back-off, so it is due at once, not at {answer.due}")
+        return Violation(
+            "REL-01", _RELEASED.reason, f"there is no back-off, so it is due at once, not at +{answer.due} s"
+        )
     return requeued(record, record.token, record.attempts - 1, answer.due), (_RELEASED,)
 
 

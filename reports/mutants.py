@@ -43,7 +43,7 @@ class MutantResult(Strict):
     """One mutant on one queue of one adapter.
 
     `examples` and `schedules` until the kill; `evaluations` of the reducer; `seconds` until the kill; `length` of
-    the reduced trace and `shortest` possible one, in commands.
+    the reduced trace and `shortest` possible one, in commands; None of a mutant that nothing shows.
     """
 
     id: str
@@ -59,7 +59,7 @@ class MutantResult(Strict):
     evaluations: int = Field(default=0, ge=0)
     seconds: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     length: int | None = Field(default=None, ge=1)
-    shortest: int = Field(ge=1)
+    shortest: int | None = Field(ge=1)
     seeds: Seeds = Seeds()
 
     @property
@@ -191,7 +191,7 @@ def render_mutants(table: KillTable, console: Console) -> None:
         rows.add_column(name, justify="right", no_wrap=True)
     for row in table.mutants:
         style = STYLES["fail"] if row.killed_by is None or row.misnamed else ""
-        length = f"{row.length or '–'}/{row.shortest}"
+        length = f"{row.length or '–'}/{row.shortest or '–'}"
         tries = f"{row.schedules} sch" if row.schedules else f"{row.examples} ex"
         seeds = f"{row.seeds.killed}/{row.seeds.run}"
         cells = (row.id, row.clause, f"{row.adapter} {row.queue}", row.killed_by or "survived", tries)

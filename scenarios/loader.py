@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from fencepost.model import commands as c
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.queues import ALL_QUEUES, PENDING, QUEUES, RUNNING, QueueSpec
-from fencepost.model.step import _KINDS as ANSWER_KINDS
+from fencepost.model.step import KINDS as ANSWERKINDS
 from fencepost.model.trace import Trace, TraceStep
 from pydantic import ValidationError
 
@@ -33,7 +33,7 @@ _QUIET = (c.Probe, c.Configure, c.Classify, c.Crash, c.Advance, c.AdvanceTo)
 
 
 def _answers(command: type[c.Command]) -> tuple[str, ...]:
-    kinds = ANSWER_KINDS[c.Advance if command is c.AdvanceTo else command]
+    kinds = ANSWERKINDS[c.Advance if command is c.AdvanceTo else command]
     return tuple(name for name, kind in KINDS.items() if kind.type in kinds) + (
         () if command in _QUIET else ("conflict", "unknown")
     )

@@ -13,10 +13,8 @@ from fencepost.adapters.contract import Adapter
 from fencepost.model.queues import QueueSpec
 
 from .exhaustive import Exhaustive
-from .lanes import Lanes, lanes_of
-from .played import Played
+from .lanes import History, Lanes, lanes_of
 from .programs import PROGRAMS
-from .scheduler import Strategy
 
 ROUND_SECONDS = 0.5
 
@@ -59,8 +57,5 @@ class _Gated:
             self._search = self._schedules()
             await anext(self._search)
 
-    def _schedules(self) -> AsyncIterator[Played]:
-        return Exhaustive(self._play).schedules()
-
-    async def _play(self, strategy: Strategy) -> Played:
-        return (await self._lanes.play(strategy)).played
+    def _schedules(self) -> AsyncIterator[History]:
+        return Exhaustive(self._lanes.play).schedules()

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal
 
-from fencepost.adapters.contract import Adapter
+from fencepost.adapters.contract import Adapter, AdapterError
 from fencepost.model import commands as c
 from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace
@@ -19,12 +18,11 @@ from fencepost.reports.result import Certificate
 
 from .exhaustive import Exhaustive
 from .lanes import BrokenPrefix, History, Lanes, lanes_of
-from .played import Diverged, Played
+from .played import CLOCK, Diverged
 from .priorities import Priorities
 from .programs import Program
 from .random_walk import RandomWalk
 from .replay import Replay
-from .scheduler import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +55,20 @@ async def certify(
     spec: QueueSpec,
     program: Program,
     *,
-    order: Literal["switches", "depth"] = "switches",
     most: int | None = None,
     on_schedule: OnSchedule | None = None,
 ) -> Certified:
-    """Play every schedule of the program, or the first `most`, in the order of context switches or depth first.
+    """Play every schedule of the program, or the first `most`, in the order of context switches.
 
     It stops at the first illegal one. A fault in the statements alone (CLAIM-11, CLAIM-14) is kept and the search goes
     on, since an illegal answer outranks it.
 
     Raises:
         Diverged: the same choices led elsewhere: the adapter is not deterministic under the gate.
-        Stuck, AdapterError: the harness cannot go on.
+        Stuck, AdapterError: the harness cannot go on; the latter also where an actor works past its gate.
     """
     async with lanes_of(adapter, spec, program.trace()) as lanes:
-        return await _exhaust(lanes, _Tally(on_schedule), order, most, program)
+        return await _exhaust(lanes, _Tally(on_schedule), most, program)
 
 
 async def first_failure(
@@ -81,7 +78,7 @@ async def first_failure(
     switches; `bound` leaves out schedules with more preemptions. Raises as `certify`.
     """
     async with lanes_of(adapter, spec, trace) as lanes:
-        return await _exhaust(lanes, _Tally(clause=clause), "switches", most, bound=bound)
+        return await _exhaust(lanes, _Tally(clause=clause), most, bound=bound)
 
 
 async def search(
@@ -94,7 +91,7 @@ async def search(
     on_schedule: OnSchedule | None = None,
 ) -> Certified:
     """Play `most` different random schedules of the program, by priorities and by a walk in turn, or as many as turn
-    up; the same seed plays the same ones. Raises as `certify`.
+    up; the same seed plays the same ones. It certifies nothing. Raises as `certify`.
     """
     async with lanes_of(adapter, spec, program.trace()) as lanes:
         tally = _Tally(on_schedule)
@@ -103,7 +100,7 @@ async def search(
             await _draw(lanes, tally, seed, most)
         except BrokenPrefix as broken:
             return tally.broken(broken.history)
-        return tally.certified(lanes, program, False, f"{tally.schedules} random schedules, seed {seed}")
+        return tally.found(exhaustive=False)
 
 
 async def _draw(lanes: Lanes, tally: _Tally, seed: int, most: int) -> None:
@@ -120,29 +117,20 @@ async def _draw(lanes: Lanes, tally: _Tally, seed: int, most: int) -> None:
 
 
 async def _exhaust(
-    lanes: Lanes,
-    tally: _Tally,
-    order: Literal["switches", "depth"],
-    most: int | None,
-    program: Program | None = None,
-    bound: int | None = None,
+    lanes: Lanes, tally: _Tally, most: int | None, program: Program | None = None, bound: int | None = None
 ) -> Certified:
-    latest: list[History] = []
-
-    async def play(strategy: Strategy) -> Played:
-        latest[:] = [await lanes.play(strategy)]
-        return latest[0].played
-
-    schedules = Exhaustive(play, order, bound=bound, most=most)
+    search = Exhaustive(lanes.play, bound=bound, most=most)
     try:
         await lanes.prepare(watched=True)
-        async for _ in schedules.schedules():
-            if tally.add(latest[0]):
+        async for history in search.schedules():
+            if tally.add(history):
                 break
     except BrokenPrefix as broken:
         return tally.broken(broken.history)
-    cut = "" if schedules.exhaustive else f"the first {tally.schedules} in the order of {order}"
-    return tally.certified(lanes, program, schedules.exhaustive, cut)
+    found = tally.found(search.exhaustive)
+    if program is None:
+        return found
+    return replace(found, certificates=_certificates(lanes, program, tally, found))
 
 
 async def replay_history(adapter: Adapter, spec: QueueSpec, trace: Trace) -> History:
@@ -178,6 +166,10 @@ class _Tally:
         self._clause = clause
         self.schedules = 0
         self.failed: History | None = None
+        self.sent: set[int] = set()
+        """The lanes that sent a statement through their gate in any schedule."""
+        self.answered: dict[int, c.Command] = {}
+        """By lane, a command that was answered in some schedule."""
 
     def _wants(self, violation: Violation) -> bool:
         """Whether this is what the search is for."""
@@ -186,6 +178,7 @@ class _Tally:
     def add(self, history: History) -> bool:
         """Count one schedule; whether it ends the search."""
         self.schedules += 1
+        self._hear(history)
         if self._on_schedule is not None:
             self._on_schedule(history)
         violation = history.violation
@@ -197,38 +190,66 @@ class _Tally:
             self.failed = history
         return ends
 
+    def _hear(self, history: History) -> None:
+        self.sent.update(statement.lane for statement in history.played.statements)
+        for ran in history.played.commands:
+            if ran.lane != CLOCK and ran.outcome is not None:
+                self.answered[ran.lane] = history.trace.lanes[ran.lane][ran.nth].command
+
     def broken(self, history: History) -> Certified:
         """What a search comes to whose lanes never started."""
         if history.violation is None or not self._wants(history.violation):
             return Certified((), self.schedules, False)
         return Certified((), self.schedules, False, history.trace, history.violation)
 
-    def certified(self, lanes: Lanes, program: Program | None, exhaustive: bool, cut: str) -> Certified:
-        """What the search comes to; without a program it certifies nothing."""
-        certificates = () if program is None else _certificates(lanes, program, self.schedules, exhaustive, cut)
+    def found(self, exhaustive: bool) -> Certified:
+        """What the search comes to, without certificates."""
         if self.failed is None:
-            return Certified(certificates, self.schedules, exhaustive)
+            return Certified((), self.schedules, exhaustive)
         failed = self.failed
-        return Certified(
-            certificates, self.schedules, exhaustive, failed.trace, failed.violation, failed.played.preemptions
+        return Certified((), self.schedules, exhaustive, failed.trace, failed.violation, failed.played.preemptions)
+
+
+def _certificates(lanes: Lanes, program: Program, tally: _Tally, found: Certified) -> tuple[Certificate, ...]:
+    """What a search says for each clause of the program but one that it refuted.
+
+    Raises:
+        AdapterError: nothing is wrong, but an actor never sent a statement through its gate.
+    """
+    # A command may have nothing to send, such as a refusal; an actor that never sends anything works past its gate,
+    # and its orders were not played.
+    for lane in sorted(tally.answered.keys() - tally.sent):
+        if found.violation is not None:
+            return ()
+        raise AdapterError(
+            f"{lanes.adapter.name}: {program.name}: actor {lane} answered {tally.answered[lane].verb} and sent nothing "
+            f"through its gate in any schedule; let `connection({lane})` return the connection that it works on"
         )
-
-
-def _certificates(
-    lanes: Lanes, program: Program, schedules: int, exhaustive: bool, cut: str
-) -> tuple[Certificate, ...]:
-    jobs = sum(type(command) is c.Enqueue for command in program.before)
-    prefix = "1 job" if jobs == 1 else f"{jobs} jobs"
-    bound = f"{prefix}, {len(program.lanes)} actors, {sum(map(len, program.lanes))} commands at once"
     return tuple(
         Certificate(
             clause=clause,
             queue=lanes.spec.key,
             adapter=lanes.adapter.name,
             pair=program.name,
-            schedules=schedules,
-            exhaustive=exhaustive,
-            bound=f"{bound}; {cut}" if cut else bound,
+            schedules=found.schedules,
+            exhaustive=found.exhaustive,
+            bound=_bound(program, found),
         )
         for clause in program.certified(lanes.adapter.capabilities.row_locks)
+        if found.violation is None or found.violation.clause != clause
     )
+
+
+def _bound(program: Program, found: Certified) -> str:
+    """What the schedules were of, and where the search was cut."""
+    jobs = sum(type(command) is c.Enqueue for command in program.before)
+    parts = [_counted(jobs, "job"), _counted(len(program.lanes), "actor")]
+    parts.append(f"{_counted(sum(map(len, program.lanes)), 'command')} at once")
+    if program.clock:
+        parts.append(f"{_counted(len(program.clock), 'move')} of the clock")
+    said = ", ".join([*parts, "orders of whole statements"])
+    return said if found.exhaustive else f"{said}; the first {found.schedules} in the order of switches"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

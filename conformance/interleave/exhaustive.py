@@ -1,19 +1,33 @@
 """Exhaustive search: every schedule once, by replaying prefixes.
 
-`switches` is the order of iterative context bounding (Musuvathi and Qadeer, "Iterative Context Bounding for
-Systematic Testing of Multithreaded Programs", PLDI 2007): all schedules without a preemption first, then those with
-one, and so on; the first failing schedule is then a simplest one. `depth` is plain depth-first search in the manner
-of VeriSoft (Godefroid, POPL 1997), whose frontier stays small.
+The order is that of iterative context bounding (Musuvathi and Qadeer, "Iterative Context Bounding for Systematic
+Testing of Multithreaded Programs", PLDI 2007): all schedules without a preemption first, then those with one, and so
+on; the first failing schedule is then a simplest one.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Literal
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from .played import Diverged, Played, preemptions
+from .played import Diverged, preemptions
 from .scheduler import Strategy
+
+Enabled: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+class Scheduled(Protocol):
+    """What the search needs to know of a run: its schedule, and the lanes enabled at each token."""
+
+    @property
+    def schedule(self) -> str: ...
+
+    @property
+    def enabled(self) -> Enabled: ...
+
+
+R = TypeVar("R", bound=Scheduled)
 
 
 class Prefix:
@@ -48,7 +62,7 @@ class Prefix:
             raise Diverged(f"every lane has ended after {self._at} tokens of prefix {self._prefix}")
 
 
-class Exhaustive:
+class Exhaustive(Generic[R]):
     """A search over all schedules of one set of lanes.
 
     `play` resets the world and plays it with the given strategy. `bound` leaves out schedules with more preemptions,
@@ -56,41 +70,37 @@ class Exhaustive:
     """
 
     def __init__(
-        self,
-        play: Callable[[Strategy], Awaitable[Played]],
-        order: Literal["switches", "depth"] = "switches",
-        *,
-        bound: int | None = None,
-        most: int | None = None,
+        self, play: Callable[[Strategy], Awaitable[R]], *, bound: int | None = None, most: int | None = None
     ) -> None:
         self._play = play
-        self._order = order
         self._bound = bound
         self._most = most
         self._cut = False
         self.played = 0
         self.exhaustive = False
 
-    async def schedules(self) -> AsyncIterator[Played]:
-        """Every schedule, each once.
+    async def schedules(self) -> AsyncIterator[R]:
+        """What `play` returned for every schedule, each once.
 
         Raises:
-            Diverged: a prefix could not be replayed.
+            Diverged: a prefix could not be replayed, or other lanes were enabled on the way than before.
         """
-        frontier: list[tuple[int, str, str]] = [(0, "", "")]
+        # A prefix is taken by its preemptions, then by its digits; `enabled` is of the run that it branched off.
+        frontier: list[tuple[int, str, Enabled]] = [(0, "", ())]
         while frontier:
             if self.played == self._most:
                 return
-            prefix = heapq.heappop(frontier)[2]
+            _, prefix, enabled = heapq.heappop(frontier)
             played = await self._play(Prefix(prefix))
+            _compare(played, enabled, len(prefix))
             self.played += 1
             for branch in self._branches(played, len(prefix)):
                 heapq.heappush(frontier, branch)
             self.exhaustive = not frontier and not self._cut
             yield played
 
-    def _branches(self, played: Played, start: int) -> list[tuple[int, str, str]]:
-        """The prefixes that leave this schedule at or after `start`, each ranked in the search's order."""
+    def _branches(self, played: R, start: int) -> list[tuple[int, str, Enabled]]:
+        """The prefixes that leave this schedule at or after `start`, each with its preemptions."""
         schedule, branches = played.schedule, []
         cost = preemptions(schedule[:start], played.enabled)
         for at in range(start, len(schedule)):
@@ -104,7 +114,19 @@ class Exhaustive:
                 if self._bound is not None and price > self._bound:
                     self._cut = True
                     continue
-                prefix = schedule[:at] + digit
-                branches.append((price if self._order == "switches" else -len(prefix), prefix, prefix))
+                branches.append((price, schedule[:at] + digit, played.enabled))
             cost += at > 0 and schedule[at] != previous and int(previous) in enabled
         return branches
+
+
+def _compare(played: Scheduled, enabled: Enabled, length: int) -> None:
+    """Raise Diverged if other lanes were enabled in the first `length` tokens than in the run before."""
+    for token, (before, now) in enumerate(zip(enabled[:length], played.enabled, strict=False)):
+        if before != now:
+            error = Diverged(f"token {token}: lanes {_listed(before)} could go before, and now {_listed(now)}")
+            error.schedule = played.schedule
+            raise error
+
+
+def _listed(lanes: tuple[int, ...]) -> str:
+    return ", ".join(map(str, lanes))

@@ -48,6 +48,16 @@ class History:
     misshapen: Violation | None
 
     @property
+    def schedule(self) -> str:
+        """The choices made, a digit each."""
+        return self.played.schedule
+
+    @property
+    def enabled(self) -> tuple[tuple[int, ...], ...]:
+        """The lanes that could be chosen at each token."""
+        return self.played.enabled
+
+    @property
     def violation(self) -> Violation | None:
         """What is wrong with it; an illegal answer outranks what the statements look like."""
         return self.illegal or self.misshapen

@@ -14,7 +14,7 @@ from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace
 from fencepost.model.world import Violation
 
-from .engine import first_failure
+from .engine import first_failure, replay_history
 
 MOST_SCHEDULES = 200
 """How many schedules of one candidate are tried."""
@@ -35,16 +35,17 @@ async def reduce_race(
     """Leave out command after command of a race that breaks this clause, for as long as some schedule still does.
 
     The result no longer breaks it if any one more command is left out, as far as `most` schedules with no more
-    preemptions show.
+    preemptions show. A trace with a schedule breaks the clause in that one, which is kept if none of the first `most`
+    does; what breaks it before the lanes start is left as it is.
 
     Raises:
-        LookupError: no schedule of the trace itself breaks the clause.
+        LookupError: neither the trace's own schedule nor one of the first `most` breaks the clause.
+        Diverged, Stuck, AdapterError: as `replay_history`.
     """
-    found = await first_failure(adapter, spec, trace, clause, most=most)
-    if found.trace is None or found.violation is None:
-        raise LookupError(f"no schedule of this race breaks {clause}")
-    best = Reduced(found.trace, found.violation, found.schedules)
-    bound, evaluations, shortened = found.preemptions, found.schedules, True
+    if trace.lanes:
+        found = await first_failure(adapter, spec, trace, clause, most=most)
+    best, bound, evaluations = await _start(adapter, spec, trace, clause, most)
+    shortened = True
     while shortened:
         shortened = False
         for candidate in _shorter(best.trace):
