@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fencepost.adapters.contract import Adapter
+from fencepost.adapters.contract import Adapter, AdapterError
 from fencepost.model.queues import QUEUES
+from fencepost.model.trace import Trace
+from fencepost.model.world import Violation
 from fencepost.reports.result import Certificate
 
+from .examine import reduced
 from .findings import Finding
-from .interleave.engine import certify
+from .interleave.engine import Certified, certify
+from .interleave.played import Diverged, Stuck, Unplayable
 from .interleave.programs import Program, programs_of
 from .interleave.reduce_race import reduce_race
 from .session import Session
+
+_TODO: dict[type[Unplayable], str] = {
+    Stuck: "let every verb come to an end, and end its transaction before it answers",
+    Diverged: "let a verb send the same statements whenever the rows, the clock and the other actors' statements are "
+    "the same: nothing drawn at random, nothing remembered from the run before",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,10 @@ def race_all(
     """Certify every program of the queue that is about one of `clauses` (None: all).
 
     Each clause is reported once; `known` are those reported before. An adapter without a gate has no races.
+
+    Raises:
+        AdapterError: a schedule can't be played to its end, or an actor works past its gate; says what to do.
+        Exception: whatever a verb raises. What was found before is yielded before.
     """
     if adapter.capabilities.gate == "none":
         return
@@ -48,21 +62,45 @@ def race_all(
     ]
     with Session(adapter, QUEUES[queue]) as session:
         for program in wanted:
-            raced = _race(session, program, on_schedule)
-            if raced.finding is not None and raced.finding.violation.clause in reported:
-                raced = Raced(program, raced.certificates, raced.schedules)
-            elif raced.finding is not None:
-                reported.add(raced.finding.violation.clause)
-            yield raced
+            found = _certified(session, program, on_schedule)
+            raced = Raced(program, found.certificates, found.schedules)
+            if found.trace is None or found.violation is None or found.violation.clause in reported:
+                yield raced
+                continue
+            reported.add(found.violation.clause)
+            try:
+                finding = _shortened(session, found.trace, found.violation)
+            except Exception:  # whatever a verb raises while a race is shortened, what was found is kept
+                yield replace(raced, finding=_as_found(session, found.trace, found.violation))
+                raise
+            yield replace(raced, finding=finding)
 
 
-def _race(session: Session, program: Program, on_schedule: Callable[[], None]) -> Raced:
+def _certified(session: Session, program: Program, on_schedule: Callable[[], None]) -> Certified:
     adapter, spec = session.adapter, session.spec
-    found = session.run(certify(adapter, spec, program, on_schedule=lambda _: on_schedule()))
-    schedules = found.schedules
-    if found.trace is None or found.violation is None:
-        return Raced(program, found.certificates, schedules)
-    unreduced = found.trace.length
-    shorter = session.run(reduce_race(adapter, spec, found.trace, found.violation.clause))
-    finding = Finding(spec.key, shorter.trace, shorter.violation, unreduced)
-    return Raced(program, found.certificates, schedules, finding)
+    try:
+        return session.run(certify(adapter, spec, program, on_schedule=lambda _: on_schedule()))
+    except Unplayable as error:
+        played = f"after schedule {error.schedule}" if error.schedule else "before any statement"
+        raise AdapterError(
+            f"{adapter.name}: {program.name} on {spec.key}, {played}: {error}; {_TODO[type(error)]}"
+        ) from error
+
+
+def _shortened(session: Session, trace: Trace, violation: Violation) -> Finding:
+    """The finding in its shortest form, or as it was found where it does not come again."""
+    if not trace.lanes:  # broken before the lanes: no race, but a story of one command after another
+        run = session.play(trace)
+        if run.violation is None or run.violation.clause != violation.clause:
+            return _as_found(session, trace, violation)
+        told = reduced(session, run)
+        return Finding(session.spec.key, told.trace, told.violation, trace.length)
+    try:
+        shorter = session.run(reduce_race(session.adapter, session.spec, trace, violation.clause))
+    except (LookupError, Unplayable):
+        return _as_found(session, trace, violation)
+    return Finding(session.spec.key, shorter.trace, shorter.violation, trace.length)
+
+
+def _as_found(session: Session, trace: Trace, violation: Violation) -> Finding:
+    return Finding(session.spec.key, trace, violation, trace.length)

@@ -31,6 +31,7 @@ from .driver import Run
 from .examine import Examination, reduced
 from .faults import fault_of
 from .findings import FOLDER, Finding, report
+from .interleave.programs import programs_of
 from .interrupt import heard
 from .profiles import Profile
 from .races import race_all
@@ -221,17 +222,18 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
         place = clause, queue
         lacking = _lacking(clause, capabilities)
         applicable = cell.status != "not applicable" and not lacking
-        # A certificate stands in for checks with teeth only where two actors are all that a clause is about.
+        # Schedules stand in for checks with teeth only where two actors are all that a clause is about.
         raced = CLAUSES[clause].engine == "interleaved"
-        schedules = counts.schedules.get(place, 0)
+        played = counts.schedules.get(place, 0)
+        schedules = played if raced else 0
         verdict = pair_verdict(
             checked=counts.checked.get(place, 0),
             teeth=counts.teeth.get(place, 0),
             failed=place in failed,
             built=built,
             applicable=applicable,
-            complete=place in counts.complete or (raced and schedules > 0 and place not in cut and not unfinished),
-            schedules=schedules if raced else 0,
+            complete=place in counts.complete or (schedules > 0 and place not in cut and not unfinished),
+            schedules=schedules,
             minimum=plan.profile.minimum,
         )
         reason = cell.reason if not applicable or not built else ""
@@ -242,9 +244,11 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
         elif verdict in ("inconclusive", "not exercised") and built:
             teeth = counts.teeth.get(place, 0)
             if place in cut:
-                reason = f"{schedules} schedules, and then the search was cut short"
+                reason = f"{played} schedules, and then the search was cut short"
             else:
                 reason = f"{teeth} of {plan.profile.minimum} checks with teeth" + (", cut short" if unfinished else "")
+        elif verdict == "pass" and not played and _needs_two(clause, queue, capabilities):
+            reason = "by one actor only: what two at once do was not tried"
         results.append(
             ClauseResult(
                 id=clause,
@@ -256,6 +260,12 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
             )
         )
     return tuple(results)
+
+
+def _needs_two(clause: str, queue: str, capabilities: Capabilities) -> bool:
+    """Whether one half of this clause takes two actors on a database of this kind."""
+    raced = (program.certified(capabilities.row_locks) for program in programs_of(queue))
+    return CLAUSES[clause].also_interleaved and any(clause in clauses for clauses in raced)
 
 
 _NEEDS = {"CLAIM-09": "probe", "CLAIM-12": "hooks", "REC-06": "counts_statements", "REC-08": "hooks"}

@@ -49,7 +49,8 @@ def test_the_memory_adapter_passes_everything_and_is_called_a_self_check(folder:
         elif CLAUSES[clause].engine == "interleaved":
             assert pair.verdict == "not applicable" and "no gate" in pair.reason
         else:
-            assert (pair.verdict, pair.reason) == ("pass", ""), pair
+            # The half of REC-02 that takes two actors is said to be left out.
+            assert pair.verdict == "pass" and ("one actor" in pair.reason) == (clause == "REC-02"), pair
             assert pair.checked >= pair.teeth > 0, pair
     assert (result.failures, result.certificates, watching.failures) == ((), (), [])
     assert result.coverage.examples == sum(watching.advanced.values()) >= 2 * PROFILES["quick"].examples

@@ -14,7 +14,7 @@ from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace
 from fencepost.model.world import Violation
 
-from .engine import first_failure, replay_history
+from .engine import Certified, first_failure, replay_history
 
 MOST_SCHEDULES = 200
 """How many schedules of one candidate are tried."""
@@ -35,17 +35,20 @@ async def reduce_race(
     """Leave out command after command of a race that breaks this clause, for as long as some schedule still does.
 
     The result no longer breaks it if any one more command is left out, as far as `most` schedules with no more
-    preemptions show. A trace with a schedule breaks the clause in that one, which is kept if none of the first `most`
-    does; what breaks it before the lanes start is left as it is.
+    preemptions show. A trace's own schedule is kept where no command can be left out and none of its first `most`
+    schedules breaks the clause.
 
     Raises:
         LookupError: neither the trace's own schedule nor one of the first `most` breaks the clause.
         Diverged, Stuck, AdapterError: as `replay_history`.
     """
-    if trace.lanes:
-        found = await first_failure(adapter, spec, trace, clause, most=most)
-    best, bound, evaluations = await _start(adapter, spec, trace, clause, most)
-    shortened = True
+    found = await first_failure(adapter, spec, trace, clause, most=most)
+    if found.violation is None and trace.schedule is not None:
+        found = await _as_found(adapter, spec, trace, clause, found.schedules)
+    if found.trace is None or found.violation is None:
+        raise LookupError(f"no schedule of this race breaks {clause}")
+    best = Reduced(found.trace, found.violation, found.schedules)
+    bound, evaluations, shortened = found.preemptions, found.schedules, True
     while shortened:
         shortened = False
         for candidate in _shorter(best.trace):
@@ -55,6 +58,14 @@ async def reduce_race(
                 best, bound, shortened = Reduced(found.trace, found.violation, 0), found.preemptions, True
                 break
     return replace(best, evaluations=evaluations)
+
+
+async def _as_found(adapter: Adapter, spec: QueueSpec, trace: Trace, clause: str, played: int) -> Certified:
+    """The trace in its own schedule, after so many others that were legal."""
+    history = await replay_history(adapter, spec, trace)
+    if history.violation is None or history.violation.clause != clause:
+        return Certified((), played + 1, False)
+    return Certified((), played + 1, False, history.trace, history.violation, history.played.preemptions)
 
 
 def _shorter(trace: Trace) -> Iterator[Trace]:
