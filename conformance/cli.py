@@ -329,6 +329,8 @@ def engine(seconds: float, file: Path | None, pg_dsn: str | None, pg_image: str 
 def _writable(file: Path | None) -> Path | None:
     """The file of --json, if it will be possible to write it: better said before a long run than after it."""
     if file is not None:
+        if file.is_dir():
+            raise click.UsageError(f"--json {file}: that is a folder; give the name of a file")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -62,7 +62,7 @@ class Driver:
         self.steps = 0
         self._tally: Counter[Check] = Counter()
         self._made: list[Check] = []
-        self._performs = [adapter.actor(worker).perform for worker in range(9)]
+        self._performs = [adapter.actor(worker).perform for worker in range(len(c.WORKER_NAMES))]
         self._snapshot = adapter.snapshot
         self._ids: list[c.JobId] = []
         self._ordinals: dict[c.JobId, int] = {}

@@ -30,7 +30,8 @@ def host_of(worker: int) -> int:
     return (worker - 1) % 2
 
 
-WORKER_NAMES: tuple[str, ...] = ("", *(f"{HOSTS[host_of(n)]}:1:w{n}" for n in range(1, 33)))
+WORKER_NAMES: tuple[str, ...] = ("", *(f"{HOSTS[host_of(n)]}:1:w{n}" for n in range(1, 10)))
+"""By worker; there is no worker 0. Nine can be told apart by one digit, as schedules tell lanes."""
 
 
 def prefix(host: int) -> str:

@@ -36,6 +36,7 @@ REFUSED_FILES = {
     "duplicate key": ("fencepost: 1\nid: a\nid: b\n", "s, line 3: key `id` stands twice; keep one"),
     "duplicate key in a step": (steps("{do: tick, do: probe}"), "s, line 9: key `do` stands twice"),
     "alias": ("a: &x 1\nb: *x\n", "s, line 2: aliases (*name) are not allowed; write it out"),
+    "too many workers": (steps("{do: claim, worker: 10}"), "s, step 3: `worker`: input should be less than 10, not 10"),
     "merge": (steps("{<<: {do: tick, worker: 2}, do: tick}"), "s, line 9: merges (<<) are not allowed; write it out"),
     "no version": (file(fencepost=None), "s: is not a scenario file: it must say `fencepost: 1`"),
     "newer version": (file(fencepost="2"), "s: this file is version 2, this fencepost reads 1: upgrade"),
