@@ -163,7 +163,7 @@ class Toy:
     def advance(self) -> None:
         self.time += 5
 
-    def search(self, *lanes: Sequence[Verb], clock: int = 0, **options: Any) -> Exhaustive:
+    def search(self, *lanes: Sequence[Verb], clock: int = 0, **options: Any) -> Exhaustive[Played]:
         return Exhaustive(lambda strategy: self.play(strategy, *lanes, clock=clock), **options)
 
 

@@ -55,6 +55,7 @@ def clause_of(outcome: o.Outcome, statements: list[Statement], row_locks: bool, 
         (TWO, "SELECT, COMMIT, UPDATE, UPDATE!, ROLLBACK, SELECT, COMMIT, UPDATE, UPDATE, COMMIT"),
         (ONE, "SELECT, COMMIT, UPDATE0, COMMIT, SELECT, COMMIT, UPDATE, COMMIT"),
         (TWO, "SELECT, COMMIT, UPDATE0, COMMIT, SELECT, COMMIT, UPDATE, UPDATE, COMMIT"),
+        (ONE, "SELECT, COMMIT, UPDATE, COMMIT, SELECT, COMMIT, UPDATE, COMMIT"),
         (ONE, "SELECT, COMMIT, BEGIN IMMEDIATE, UPDATE, COMMIT"),
         (ONE, "SELECT, COMMIT, UPDATE, SELECT, COMMIT"),
         (TWO, "SELECT, COMMIT, UPDATE, SELECT, UPDATE, COMMIT"),
@@ -116,7 +117,7 @@ class Looking(HookRun):
     """A hook that looks at the rows in the claim's own session, before the commit."""
 
     def __init__(self, connection: AsyncConnection, jobs: Table) -> None:
-        super().__init__(c.Hook("record"))
+        super().__init__(c.Hook("ok"))
         self.look = partial(connection.execute, select(jobs.c.id))
 
     async def __call__(self, jobs: tuple[c.JobId, ...]) -> None:
@@ -128,7 +129,8 @@ class Reading(ReferenceActor):
 
     async def claim(self, command: c.Claim, now: int) -> o.Outcome:
         hook = Looking(await self.connect(), self._runtime.table)
-        return await self._run(lambda on, asked, at: claim(self._runtime, on, asked, at, hook), command, now)
+        answer = await self._run(lambda on, asked, at: claim(self._runtime, on, asked, at, hook), command, now)
+        return o.Claimed(answer.handles) if isinstance(answer, o.Claimed) else answer  # nobody asked for a hook
 
 
 class OneStatement(ReferenceActor):

@@ -218,9 +218,11 @@ def _certificates(lanes: Lanes, program: Program, tally: _Tally, found: Certifie
     """
     # A command may have nothing to send, such as a refusal; an actor that never sends anything works past its gate,
     # and its orders were not played.
-    for lane in sorted(tally.answered.keys() - tally.sent):
-        if found.violation is not None:
-            return ()
+    silent = sorted(tally.answered.keys() - tally.sent)
+    if silent and found.violation is not None:
+        return ()
+    if silent:
+        lane = silent[0]
         raise AdapterError(
             f"{lanes.adapter.name}: {program.name}: actor {lane} answered {tally.answered[lane].verb} and sent nothing "
             f"through its gate in any schedule; let `connection({lane})` return the connection that it works on"
