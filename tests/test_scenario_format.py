@@ -30,7 +30,7 @@ def scenario(trace: Trace, **other: object) -> Scenario:
 # What is written is what is read -------------------------------------------------------------------------------------
 
 seconds = st.integers(0, 1000)
-workers = st.integers(1, 32)
+workers = st.integers(1, len(c.WORKER_NAMES) - 1)
 leases = st.none() | st.integers(1, 1000)
 numbers = st.integers(-MOST, MOST)
 job_refs = st.sampled_from((c.JobRef(1), c.JobRef(2)))
