@@ -14,7 +14,6 @@ from pathlib import Path
 from fencepost.model.applicability import applies
 from fencepost.model.clauses import BUILT, CLAUSES
 from fencepost.model.trace import Trace
-from fencepost.model.world import Check
 
 from .direct import direct_stories
 from .driver import Run
@@ -65,7 +64,7 @@ class Examination:
             assert found.violation is not None
             known.add(found.violation.clause)
             yield found
-        yield from self._unmet(clauses, known)
+        yield from self._shortest(clauses, known)
         for clause in sequential_clauses(self.session.spec.key):
             if clauses is None or clause in clauses:
                 yield from self._aimed(clause, known)
@@ -83,13 +82,16 @@ class Examination:
         if whole and self.session.driver.tally[LASTING] > before:
             self.complete.add(LASTING.clause)
 
-    def _unmet(self, clauses: frozenset[str] | None, known: set[str]) -> Iterator[Run]:
-        """Play the model's shortest trace to each check that the scripts have not made with teeth."""
-        for (clause, reason), trace in first_witnesses(self.session.spec).items():
-            if clause in known or (clauses is not None and clause not in clauses):
+    def _shortest(self, clauses: frozenset[str] | None, known: set[str]) -> Iterator[Run]:
+        """Play the model's shortest trace to each check, also where scripts have made it: they may have made it where
+        the fault does not show, and what is found should not hang on the seed.
+        """
+        played: set[Trace] = set()
+        for (clause, _), trace in first_witnesses(self.session.spec).items():
+            if clause in known or trace in played or (clauses is not None and clause not in clauses):
                 continue
-            if not self.session.driver.tally.get(Check(clause, reason, True)):
-                yield from self._play(trace, known)
+            played.add(trace)
+            yield from self._play(trace, known)
 
     def _play(self, trace: Trace, known: set[str]) -> Iterator[Run]:
         run = self.session.play(trace)

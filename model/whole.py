@@ -186,7 +186,7 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     left = [n for n in must if n not in moved]
     raises = hook is not None and (hook.kind in ("raise", "cancel") or (hook.kind == "poison" and hook.job in must))
     if must and raises:
-        if not outcome.failed and not moved:
+        if not outcome.failed and left:  # the hook was not given what it raises for
             return _left(world, command, left[0], now)
         failed = _after_failed_batch(world, command, must, left)
         if isinstance(failed, Violation):

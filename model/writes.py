@@ -24,7 +24,7 @@ class Standing(NamedTuple):
     write: str
 
 
-TERMINAL = Standing("terminal", "LEASE-02", "TERM-02")
+ENDED = {status: Standing(f"terminal, {status}", "LEASE-02", "TERM-02") for status in (SUCCEEDED, FAILED, CANCELLED)}
 AGAIN = Standing("pending again", "LEASE-02", "FENCE-02")
 OTHER = Standing("another owner", "LEASE-02", "FENCE-02")
 OLDER = Standing("older token", "FENCE-03", "FENCE-03")
@@ -32,15 +32,15 @@ EXPIRED = Standing("expired", "LEASE-04", "FENCE-01")
 EXPIRING = Standing("expired in this tick", "LEASE-04", "FENCE-01")
 HELD = Standing("held", "LEASE-03", "FENCE-01")
 LAST_TICK = Standing("held in its last tick", "LEASE-03", "FENCE-01")
-STANDINGS = (TERMINAL, AGAIN, OTHER, OLDER, EXPIRED, EXPIRING, HELD, LAST_TICK)
+STANDINGS = (*ENDED.values(), AGAIN, OTHER, OLDER, EXPIRED, EXPIRING, HELD, LAST_TICK)
 """Contract.md's table "which clause a wrong write breaks", first match first (without deadlines). Both sides of a
-lease's end stand apart, since that is where writes go wrong."""
+lease's end stand apart, and each way to end, since that is where writes go wrong."""
 
 
 def standing(record: Record, handle: c.Handle, now: int) -> Standing:
     """The row of the clause-naming table that applies when this handle writes at `now`."""
     if record.status != RUNNING:
-        return AGAIN if record.status == PENDING else TERMINAL
+        return AGAIN if record.status == PENDING else ENDED[record.status]
     if record.owner != handle.worker:
         return OTHER
     if record.token != handle.token:
@@ -87,7 +87,7 @@ def fail_target(record: Record, fail: c.Fail) -> tuple[str, Check]:
 
 def _teeth(record: Record, command: c.HandleCommand, handle: c.Handle, now: int, at: Standing) -> bool:
     """Whether nothing but the standing could have refused this write."""
-    if at is TERMINAL or at is AGAIN:
+    if record.status != RUNNING:
         alone = holder(record, handle)
     elif at is OTHER or at is OLDER:
         alone = record.expires is not None and record.expires > now
@@ -158,7 +158,7 @@ def refusal(record: Record, command: c.HandleCommand, now: int) -> Check:
 def _because(at: Standing, record: Record, handle: c.Handle) -> str:
     who = f"w{handle.worker}"
     return {
-        TERMINAL.name: f"the job has ended {record.status}",
+        **{at.name: f"the job has ended {status}" for status, at in ENDED.items()},
         AGAIN.name: f"{who} was superseded, the job is pending again",
         OTHER.name: f"{who} was superseded, the job runs at w{record.owner}",
         OLDER.name: f"{who} was superseded by its own newer claim (token {record.token}, not {handle.token})",

@@ -33,7 +33,7 @@ CLAIM_MUTANTS: tuple[Mutant, ...] = (
         "CLAIM-02",
         "No sweep ends a pending job that a parent cancelled, so it waits for ever (dive PR#1768).",
         add("called_off", w.never),
-        also=("REC-04",),
+        also=("REC-04", "REC-12"),
     ),
     Mutant(
         "claim-not-due",
