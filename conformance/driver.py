@@ -31,13 +31,14 @@ class Run:
     """One trace as it went: what was asked and answered, what was tested, and the violation that ended it, if any.
 
     `world` is what the queue has come to; `done` are the bound commands with their outcomes in the model's terms;
-    `labels` the trace's own labels for them.
+    `labels` the trace's own labels for them, `skipped` those of the steps that could not run, with the reason.
     """
 
     spec: QueueSpec
     world: World
     done: list[tuple[c.Command, o.Outcome]] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)
+    skipped: dict[int, str] = field(default_factory=dict)
     violation: Violation | None = None
 
     def trace(self) -> Trace:
@@ -221,7 +222,8 @@ def _bound(trace: Trace, run: Run) -> Iterator[c.Command]:
     for each in trace.steps:
         try:
             command = binding.bind(each.command, run.world)
-        except Dangling:
+        except Dangling as missing:
+            run.skipped[each.label] = str(missing)
             continue
         run.labels.append(each.label)
         yield command

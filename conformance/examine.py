@@ -1,5 +1,5 @@
-"""All that the sequential engine looks at on one queue: complete tables, the direct test, drawn scripts, and the
-model's own traces for what those met too seldom.
+"""All that the sequential engine looks at on one queue: complete tables, the direct test, drawn scripts, the model's
+shortest trace to every check, and more of its traces for what all those met too seldom.
 
 Goes on after a violation: each clause is reported once, with its shortest story.
 """

@@ -70,11 +70,11 @@ def _sequential(mutant: Planted, profile: Profile, seeds: int, on_seed: Callable
 
 
 def _race(mutant: Planted, seeds: int, on_seed: Callable[[str], None]) -> MutantResult:
-    """A race is named by the run's own certificates, and searched at random for once per seed."""
-    named = _named_by_certificates(mutant)
+    """A race must be found by a run's own search, and by a search at random once per seed."""
+    named = _named_by_a_run(mutant)
     first = _first_race(mutant)
     kills, schedules = [], []
-    program = _program(mutant)
+    program = program_of(mutant)
     for seed in range(1, seeds + 1):
         with Session(mutant.make(), QUEUES[mutant.queue]) as session:
             adapter, spec = session.adapter, session.spec
@@ -99,7 +99,7 @@ def _race(mutant: Planted, seeds: int, on_seed: Callable[[str], None]) -> Mutant
                 )
         on_seed(mutant.id)
     row = _row(mutant, kills, first, max(schedules))
-    return row if named is None else row.model_copy(update={"killed_by": named})
+    return row if named == mutant.clause else row.model_copy(update={"killed_by": named})
 
 
 def _row(mutant: Planted, kills: list[Kill], first: Trace | None, schedules: int) -> MutantResult:
@@ -134,25 +134,25 @@ def _row(mutant: Planted, kills: list[Kill], first: Trace | None, schedules: int
     )
 
 
-def _program(mutant: Planted) -> Program:
+def program_of(mutant: Planted) -> Program:
+    """The program in which a race shows itself."""
     return next(program for program in programs_of(mutant.queue) if program.name == mutant.pair)
 
 
-def _named_by_certificates(mutant: Planted) -> str | None:
-    """The first clause outside the mutant's own ones that the run's certificates report it under; None if right."""
-    allowed = (mutant.clause, *mutant.also)
-    seen = set()
-    for raced in race_all(mutant.make(), mutant.queue):
-        if raced.finding is not None:
-            seen.add(raced.finding.violation.clause)
-    return next((clause for clause in sorted(seen) if clause not in allowed), None)
+def _named_by_a_run(mutant: Planted) -> str | None:
+    """The clause that a run reports this race under: its own, unless another one than `also` allows is among them too;
+    None if the run does not find it.
+    """
+    seen = {raced.finding.violation.clause for raced in race_all(mutant.make(), mutant.queue) if raced.finding}
+    wrong = sorted(seen - {mutant.clause, *mutant.also})
+    return wrong[0] if wrong else mutant.clause if mutant.clause in seen else None
 
 
 def _first_race(mutant: Planted) -> Trace | None:
     """The shortest race, in its simplest schedule, in which this mutant breaks its clause: its own program's, unless
     a shorter program shows it too.
     """
-    own = _program(mutant)
+    own = program_of(mutant)
     others = sorted(programs_of(mutant.queue), key=lambda program: program.trace().length)
     best: Trace | None = None
     with Session(mutant.make(), QUEUES[mutant.queue]) as session:

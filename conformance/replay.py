@@ -14,14 +14,11 @@ from typing import Literal
 from fencepost.adapters.contract import AdapterError, Gated
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.paths import Binding, Dangling
-from fencepost.model.step import step
 from fencepost.model.trace import Trace
-from fencepost.model.world import Context, Step, Violation, World
+from fencepost.model.world import Violation
 from fencepost.reports.story import Failure, story
 from fencepost.scenarios import Scenario, expectation_of
 
-from .driver import Run
 from .interleave.engine import replay_history
 from .interleave.played import Diverged, Stuck
 from .interleave.programs import programs_of
@@ -111,25 +108,10 @@ def _in_order(session: Session, scenario: Scenario) -> _Played:
         replace(each, outcome=answered[each.label]) for each in scenario.trace.steps if each.label in answered
     )
     if run.violation is None:
-        _refuse_skipped(scenario.trace, run)
+        for label, why in run.skipped.items():
+            raise Diverged(f"step {label} could not run: {why}")
     made = driver.tally - before
     return _Played(Trace(steps), run.violation, {check.clause for check in made})
-
-
-def _refuse_skipped(trace: Trace, run: Run) -> None:
-    """Raise Diverged for the first step that the driver left out, with the reason."""
-    binding, world = Binding(), World(run.spec)
-    done = iter(run.done)
-    for each in trace.steps:
-        try:
-            binding.bind(each.command, world)
-        except Dangling as reason:
-            raise Diverged(f"step {each.label} could not run: {reason}") from None
-        command, outcome = next(done)
-        binding.note(each.label, outcome)
-        after = step(world, command, outcome, Context(world.now))
-        assert isinstance(after, Step), after  # the run had no violation
-        world = after.world
 
 
 def _at_once(session: Session, scenario: Scenario) -> _Played:

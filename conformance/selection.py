@@ -5,14 +5,13 @@ A name that stands for nothing is refused with the known ones and the nearest. N
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Sequence
 
 from fencepost.adapters.contract import Adapter, AdapterError
 from fencepost.adapters.registry import adapter_class, unknown
-from fencepost.model.clauses import BUILT, CLAUSES
+from fencepost.model.clauses import BUILT, CLAUSES, lookup
 from fencepost.model.queues import ALL_QUEUES, QUEUES
 
 from .profiles import DEFAULT, PROFILES, Profile
@@ -70,11 +69,12 @@ def known_clause(name: str) -> str:
     Raises:
         UnknownName: there is no such clause.
     """
-    clause = name.upper()
-    if clause not in CLAUSES:
-        nearest = difflib.get_close_matches(clause, CLAUSES, 1, 0.0)[0]
-        raise UnknownName(f"there is no clause {name!r}; did you mean {nearest}? `fencepost list` shows all.")
-    return clause
+    if name.upper() in CLAUSES:
+        return name.upper()
+    try:
+        return lookup(name).id
+    except ValueError as error:
+        raise UnknownName(f"{error} `fencepost list` shows all.") from None
 
 
 def chosen_profile(name: str = DEFAULT) -> Profile:

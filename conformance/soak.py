@@ -13,8 +13,7 @@ from fencepost.model.world import Violation
 from .examine import Examination
 from .interleave.engine import first_failure, replay_schedule
 from .interleave.played import Diverged
-from .interleave.programs import programs_of
-from .mutation import Planted
+from .mutation import Planted, program_of
 from .profiles import Profile
 from .races import race_all
 from .session import Session
@@ -82,7 +81,7 @@ def repeat_races(
     """Find each race's simplest schedule, then replay it `runs` times from its trace alone."""
     for mutant in races:
         spec = QUEUES[mutant.queue]
-        program = next(each for each in programs_of(mutant.queue) if each.name == mutant.pair)
+        program = program_of(mutant)
         with Session(mutant.make(), spec) as session:
             adapter = session.adapter
             found = session.run(first_failure(adapter, spec, program.trace(), mutant.clause, most=1000))

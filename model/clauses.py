@@ -110,5 +110,5 @@ def lookup(clause_id: str) -> Clause:
     clause = CLAUSES.get(clause_id)
     if clause is None:
         nearest = get_close_matches(clause_id.upper(), CLAUSES, n=1, cutoff=0.0)[0]
-        raise ValueError(f"no clause {clause_id!r}: did you mean {nearest}?")
+        raise ValueError(f"there is no clause {clause_id!r}; did you mean {nearest}?")
     return clause

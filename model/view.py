@@ -284,7 +284,9 @@ def checks_of_view(command: c.Command, after: Record) -> Checks:
     known = _AFTER.get(key)
     if known is None:
         known = _AFTER[key] = tuple(
-            Check(clause, row_reason(command, after.status), True) for clause in _view_clauses(*key)
+            # Sorted: what is played and told first must not hang on how a process hashes strings.
+            Check(clause, row_reason(command, after.status), True)
+            for clause in sorted(_view_clauses(*key))
         )
     return known
 

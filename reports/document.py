@@ -34,7 +34,7 @@ def sealed(body: Mapping[str, Any], counted: Iterable[str]) -> dict[str, Any]:
 
 
 def write_document(document: Mapping[str, Any], path: Path) -> None:
-    """Write a sealed document so that a reader sees the old file or the whole new one; makes missing folders.
+    """Write a document so that a reader sees the old file or the whole new one; makes missing folders.
 
     Raises:
         OSError: the place can't be written to.

@@ -65,3 +65,9 @@ def test_a_kill_that_no_shortest_trace_measures_is_an_error_that_names_the_mutan
     monkeypatch.setattr("fencepost.conformance.mutation.first_failing", lambda *_: None)
     with pytest.raises(LookupError, match="release-counts breaks REL-01"):
         killed(next(mutant for mutant in MUTANTS if mutant.id == "release-counts"), "sqlite", seeds=1)
+
+
+def test_a_race_that_a_run_does_not_find_survives_whatever_chance_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencepost.conformance.mutation.race_all", lambda *_: iter(()))
+    row = killed(next(mutant for mutant in MUTANTS if mutant.id == "claim-loser-acts"), "sqlite", seeds=1)
+    assert row.seeds.killed == 1 and row.killed_by is None

@@ -15,6 +15,7 @@ import pytest
 from embedded import EMBEDDED, ask, schemas
 from fencepost.adapters.contract import AdapterError
 from fencepost.adapters.reference.adapter import PostgresAdapter, ReferenceAdapter, SqliteAdapter
+from fencepost.adapters.reference.advice import postgres_advice
 from fencepost.adapters.reference.database import Database
 from fencepost.adapters.reference.postgres import PostgresDatabase
 from fencepost.adapters.reference.server import PostgresSource, acquire
@@ -359,3 +360,10 @@ def test_a_sweep_of_no_rows_is_refused(make: Callable[[], ReferenceAdapter]) -> 
         await adapter.close()
 
     asyncio.run(story())
+
+
+def test_who_gave_no_dsn_is_not_told_to_look_at_it() -> None:
+    gone = ConnectionRefusedError(111, "Connection refused")
+    assert "run again" in postgres_advice(gone, "postgres@localhost", ours=True)
+    assert "DSN" not in postgres_advice(gone, "postgres@localhost", ours=True)
+    assert "DSN" in postgres_advice(gone, "me@db.example:5432/test", ours=False)

@@ -27,8 +27,8 @@ def sqlite_advice(error: BaseException, folder: str) -> str:
     return f"no SQLite file can be used in {folder} ({_text(error)}); make room there, or set TMPDIR to another folder"
 
 
-def postgres_advice(error: BaseException, server: str) -> str:
-    """The message for a fault of this server, named as `describe` names it."""
+def postgres_advice(error: BaseException, server: str, ours: bool) -> str:
+    """The message for a fault of this server, named as `describe` names it; `ours`: it was started for this run."""
     cause = cause_of(error)
     state = getattr(cause, "sqlstate", None) or ""
     if state.startswith("28"):
@@ -39,6 +39,8 @@ def postgres_advice(error: BaseException, server: str) -> str:
         what = "forbids this role to make a schema; GRANT CREATE ON DATABASE to it, or use another role"
     elif state == "53300":
         what = "has no connection left; raise max_connections or the role's limit, or run fewer processes"
+    elif isinstance(cause, OSError) and ours:
+        what = f"was started for this run and is gone ({_text(error)}); look for what ended it, and run again"
     elif isinstance(cause, OSError):
         what = f"cannot be reached ({_text(error)}); check host and port of the DSN, and that the server is running"
     elif isinstance(cause, (ValueError, ArgumentError)):

@@ -61,7 +61,7 @@ class PostgresDatabase(Database):
         await self._control.rollback()
 
     def _advice(self, error: BaseException) -> str:
-        return postgres_advice(error, self._server)
+        return postgres_advice(error, self._server, ours=self._source.dsn is None)
 
     async def connect(self, name: str) -> AsyncConnection:
         connection = await super().connect(name)

@@ -9,7 +9,7 @@ from fencepost.conformance.reduce import witnesses
 from fencepost.conformance.selection import UnknownName, chosen_queues, known_clause
 from fencepost.model.choices import Bounds
 from fencepost.model.clauses import CLAUSES
-from fencepost.model.explore import Explorer
+from fencepost.model.explore import explored
 from fencepost.model.queues import QUEUES
 from fencepost.reports.result import Exit
 from fencepost.reports.terminal import plural
@@ -34,23 +34,18 @@ def explore_queues(
         deepest = depth if depth is not None or until is not None else DEPTH
         bounds = Bounds(jobs=jobs, workers=workers, budgets=(attempts,), depth=deepest, until=until)
         started = time.perf_counter()
-        search = Explorer(spec, bounds).run()
+        found = explored(spec, bounds)
         seconds = time.perf_counter() - started
         clock = "free clock" if until is None else f"clock up to {until} s"
         depths = "" if deepest is None else f", at most {deepest} commands"
         size = " × ".join((plural(jobs, "job"), plural(workers, "worker"), plural(attempts, "attempt")))
         click.echo(f"{key}: {size}, {clock}{depths}")
-        rate = search.edges / seconds
-        click.echo(f"  {len(search.states):,} states · {search.edges:,} edges · {seconds:.2f} s · {rate:,.0f} edges/s")
-        counts: dict[str, list[int]] = {}
-        for check, times in search.checks().items():
-            both = counts.setdefault(check.clause, [0, 0])
-            both[0] += times
-            both[1] += times * check.teeth
+        rate = found.edges / seconds
+        click.echo(f"  {found.states:,} states · {found.edges:,} edges · {seconds:.2f} s · {rate:,.0f} edges/s")
         click.echo(f"  {'clause':<10}{'checks':>12}{'with teeth':>12}")
         for clause in CLAUSES:
-            if clause in counts:
-                checks, teeth = counts[clause]
+            if clause in found.clauses:
+                checks, teeth = found.clauses[clause]
                 click.echo(f"  {clause:<10}{checks:>12,}{teeth:>12,}")
     return int(Exit.CONFORMANT)
 

@@ -112,10 +112,9 @@ def bench_engine(seconds: float, file: Path | None) -> int:
             with Session(make(), BACKFILL) as session:
                 figures["gate"][name] = session.run(gate_bench(session.adapter, session.spec, seconds))
         check()
-    text = json.dumps(figures, indent=1)
-    click.echo(text)
+    click.echo(json.dumps(figures, indent=1))
     if file is not None:
-        file.write_text(text + "\n", encoding="utf-8")
+        write_document(figures, file)
     return int(Exit.CONFORMANT)
 
 

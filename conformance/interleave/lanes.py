@@ -81,7 +81,7 @@ class Lanes:
         self._driver = Driver(adapter, spec)
         self._gates = gates
         self._clock = trace.lanes[0] if trace.lanes else ()
-        self._performs = [adapter.actor(worker).perform for worker in range(10)]
+        self._performs = [adapter.actor(worker).perform for worker in range(len(c.WORKER_NAMES))]
         self._world = World(spec)
         self._binding = Binding()
         self._before: list[TraceStep] = []
@@ -246,8 +246,13 @@ async def lanes_of(adapter: Adapter, spec: QueueSpec, trace: Trace) -> AsyncIter
     Raises:
         AdapterError: no scheduler can hold this adapter's statements, or a lane enqueues a job.
     """
-    if adapter.capabilities.gate == "none" or not isinstance(adapter, Gated):
-        raise AdapterError(f"{adapter.name}: has no gate, so that its actors cannot be interleaved")
+    if adapter.capabilities.gate == "none":
+        raise AdapterError(f"{adapter.name}: declares no gate, so that its actors cannot be interleaved")
+    if not isinstance(adapter, Gated):
+        raise AdapterError(
+            f"{adapter.name}: declares a gate, and lacks what goes with it; write `connection` and `blocked` as "
+            "fencepost.adapters.contract.Gated says, or declare gate='none'"
+        )
     for each in chain.from_iterable(trace.lanes):
         if isinstance(each.command, c.Enqueue):
             raise AdapterError(
