@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from fencepost.model import commands as c
 from fencepost.model.outcomes import Outcome, Row
-from fencepost.model.queues import QueueSpec
+from fencepost.model.queues import QUEUES, QueueSpec
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -30,24 +30,37 @@ class HookFailed(Exception):
     """What a hook of kind `raise` or `poison` raises."""
 
 
+Clock: TypeAlias = Literal["argument", "override", "shifted", "real"]
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an adapter declares about its queue; a clause that needs more is `not applicable`, and is reported so."""
+    """How far an adapter can drive and watch its queue; a clause that needs more is `not applicable`, and is reported
+    so. What the queue itself has or lacks is declared by its `QueueSpec`.
+    """
 
     verdict: Literal["pass", "self-check"] = "pass"
     """`self-check`: the adapter is a part of fencepost that only tests fencepost itself."""
     hooks: bool = True
     """Claims and sweeps take a callback that runs before their commit (CLAIM-12, REC-08)."""
-    atomically: bool = True
-    """Writes can run inside a caller's transaction."""
-    probe: bool = True
-    """Open transactions and locks can be counted (CLAIM-09)."""
+    without: frozenset[str] = frozenset()
+    """Verbs that the actors do not serve, by name, such as `probe` or `atomically`; they are not asked for."""
+    clock: Clock = "argument"
+    """What the queue tells the time by: the `now` that every verb is given; the database's own clock, of which the
+    adapter overrides the function (`override`) or shifts what is stored (`shifted`); or the real one, which passes
+    (`real`). All but the first need `advance`.
+    """
     counts_statements: bool = True
     """Sweeps report how many data-changing statements they sent (REC-06)."""
     gate: Literal["none", "sqlite", "pg"] = "none"
     """How a scheduler can hold this adapter's statements (interleaved engine)."""
     row_locks: bool = False
     """Rows stay locked until commit, so a locked head can be skipped (CLAIM-11, CLAIM-14)."""
+
+    def of(self, queue: QueueSpec) -> QueueSpec:
+        """The queue as far as it can be driven: what engines generate, and what applies, is read from this one."""
+        exact = self.clock in ("argument", "override")
+        return queue.narrowed(hooks=self.hooks, exact_clock=exact, without=self.without)
 
 
 class HookRun:
@@ -79,7 +92,7 @@ class HookRun:
 
 
 class Actor:
-    """One client of the queue. Verbs that a queue does not have may be left out; the clauses then say so."""
+    """One client of the queue. A verb that it does not serve must be declared in `Capabilities.without`."""
 
     async def perform(self, command: c.Command, now: int) -> Outcome:
         """Serve any command by the verb that it names.
@@ -101,6 +114,8 @@ class Adapter(abc.ABC):
 
     name: ClassVar[str] = ""
     capabilities: ClassVar[Capabilities] = Capabilities()
+    queues: ClassVar[Mapping[str, QueueSpec]] = QUEUES
+    """The queues that it serves, by key: those of the contract, or rows that declare queues of its own."""
 
     @abc.abstractmethod
     async def open(self, queue: QueueSpec) -> None:
@@ -121,6 +136,16 @@ class Adapter(abc.ABC):
     @abc.abstractmethod
     async def reset(self) -> None:
         """Remove all jobs; actors stay usable."""
+
+    async def advance(self, seconds: int) -> None:
+        """Let the queue's own clock move on; called only where `clock` declares that it has one.
+
+        Raises:
+            AdapterError: the adapter declares such a clock, and does not say how to move it.
+        """
+        raise AdapterError(
+            f"{self.name}: clock is {self.capabilities.clock!r}; write `async def advance(self, seconds)`"
+        )
 
     @abc.abstractmethod
     async def snapshot(self) -> dict[c.JobId, Row]:

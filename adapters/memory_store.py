@@ -44,7 +44,7 @@ class Job:
         (
             self.status, self.owner, self.expires, self.heartbeat, self.started, self.finished,
             self.attempts, self.max_attempts, token, self.due, self.cancel, self.error,
-        ) = row  # fmt: skip
+        ) = row[:12]  # fmt: skip
         assert not isinstance(token, str)  # only generations are minted here
         self.token = token
 

@@ -173,10 +173,10 @@ class Driver:
             assert isinstance(handle, c.Handle)
             own = c.Handle(self._ids[handle.job - 1], handle.worker, handle.token)  # type: ignore[operator]
             return command.with_handle(own)
-        if isinstance(command, c.RequestCancel):
-            return c.RequestCancel(self._own(command.job), command.by_parent)
-        if isinstance(command, (c.Recover, c.Claim)) and command.hook is not None and command.hook.job is not None:
-            return command.with_hook_on(self._own(command.hook.job))
+        if isinstance(command, c.JobCommand):
+            return command.with_job(self._own(command.job))
+        if isinstance(command, (c.Recover, c.Claim)):
+            return command.renamed(self._own)
         if isinstance(command, c.Atomically):
             return c.Atomically(tuple(self.native(each) for each in command.commands), command.end)
         return command

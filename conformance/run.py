@@ -268,11 +268,10 @@ def _needs_two(clause: str, queue: str, capabilities: Capabilities) -> bool:
     return CLAUSES[clause].also_interleaved and any(clause in clauses for clauses in raced)
 
 
-_NEEDS = {"CLAIM-09": "probe", "CLAIM-12": "hooks", "REC-06": "counts_statements", "REC-08": "hooks"}
+_NEEDS = {"CLAIM-12": "hooks", "REC-06": "counts_statements", "REC-08": "hooks"}
 _WITHOUT = {
     "gate": "the adapter declares no gate: its statements cannot be scheduled",
     "hooks": "the adapter declares no hooks",
-    "probe": "the adapter declares no probe",
     "counts_statements": "the adapter does not count statements",
 }
 

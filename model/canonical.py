@@ -34,7 +34,7 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     free: of leases that ran out in this very tick, of repeated cancels, of renewals, which may find the lease that they
     would write, and of REC-09, which compares two jobs' generations.
     """
-    spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued = record
+    spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued, deadline, artifact = record
     until = bounds.until
     shift = 0 if until is not None else now
     if status == RUNNING:

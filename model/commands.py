@@ -7,6 +7,7 @@ are whole ticks of one second.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, Literal, TypeAlias
 
 from .values import Value, field_values, value
@@ -16,6 +17,7 @@ Token: TypeAlias = "int | str | None"
 What: TypeAlias = Literal["infra", "content", "cancel", "lease", "limit"]
 HookKind: TypeAlias = Literal["ok", "raise", "cancel", "poison"]
 End: TypeAlias = Literal["commit", "rollback", "raise"]
+Instant: TypeAlias = Literal["expiry", "due", "deadline"]
 
 HOSTS = ("host-a", "host-b")
 
@@ -72,11 +74,14 @@ class Command(Value):
 
 @value
 class Enqueue(Command):
-    """Add a pending job with its own retry budget; `due_in` seconds until it is due (back-off queues only)."""
+    """Add a pending job with its own retry budget; `due_in` seconds until it is due (back-off queues only), and
+    `deadline_in` seconds until its deadline (queues with deadlines only); 0 is neither.
+    """
 
     verb: ClassVar[str] = "enqueue"
     max_attempts: int = 3
     due_in: int = 0
+    deadline_in: int = 0
 
 
 @value
@@ -93,7 +98,10 @@ class Hook(Value):
 
 @value
 class Claim(Command):
-    """Claim due jobs: scan at most `limit` candidates, claim at most `max_claims`; `lease` in seconds (CLAIM-07)."""
+    """Claim due jobs: scan at most `limit` candidates, claim at most `max_claims`; `lease` in seconds (CLAIM-07).
+
+    `job`: this one and no other (CLAIM-15, queues whose claims name a job only).
+    """
 
     verb: ClassVar[str] = "claim"
     worker: int
@@ -101,11 +109,14 @@ class Claim(Command):
     max_claims: int = 1
     lease: int | None = None
     hook: Hook | None = None
+    job: JobId | JobRef | None = None
 
-    def with_hook_on(self, job: JobId | JobRef) -> Claim:
-        """The same claim with its hook's job named otherwise."""
-        assert self.hook is not None
-        return Claim(self.worker, self.limit, self.max_claims, self.lease, Hook(self.hook.kind, job))
+    def renamed(self, name: Callable[[JobId | JobRef], JobId | JobRef]) -> Claim:
+        """The same claim with the jobs that it and its hook name called otherwise."""
+        hook, job = self.hook, self.job
+        if hook is not None and hook.job is not None:
+            hook = Hook(hook.kind, name(hook.job))
+        return Claim(self.worker, self.limit, self.max_claims, self.lease, hook, None if job is None else name(job))
 
 
 class HandleCommand(Command):
@@ -147,6 +158,14 @@ class Fail(HandleCommand):
 
 
 @value
+class Skip(HandleCommand):
+    """Report that there is no need to execute the job any more: it ends `skipped` (R§2.1)."""
+
+    verb: ClassVar[str] = "skip"
+    handle: Handle | HandleRef
+
+
+@value
 class Release(HandleCommand):
     """Give the job back unexecuted (REL-01)."""
 
@@ -171,7 +190,34 @@ class Checkpoint(HandleCommand):
 
 
 @value
-class RequestCancel(Command):
+class PutArtifact(HandleCommand):
+    """Upload the attempt's artifact and let the job refer to it (FENCE-04, FENCE-07)."""
+
+    verb: ClassVar[str] = "put_artifact"
+    handle: Handle | HandleRef
+
+
+class JobCommand(Command):
+    """Base of the commands that name one job and no handle."""
+
+    __slots__ = ()
+    job: JobId | JobRef
+
+    def with_job(self, job: JobId | JobRef) -> JobCommand:
+        """The same command about another job."""
+        return type(self)(job, *field_values(self)[1:])  # type: ignore[call-arg]
+
+
+@value
+class ReadArtifact(JobCommand):
+    """Ask, as a reader does, for the job's artifact (FENCE-04)."""
+
+    verb: ClassVar[str] = "read_artifact"
+    job: JobId | JobRef
+
+
+@value
+class RequestCancel(JobCommand):
     """Cancel a job. `by_parent`: only the request is written, also on a pending job (CLAIM-02)."""
 
     verb: ClassVar[str] = "request_cancel"
@@ -187,10 +233,10 @@ class Recover(Command):
     batch: int = 10
     hook: Hook | None = None
 
-    def with_hook_on(self, job: JobId | JobRef) -> Recover:
-        """The same sweep with its hook's job named otherwise."""
-        assert self.hook is not None
-        return Recover(self.batch, Hook(self.hook.kind, job))
+    def renamed(self, name: Callable[[JobId | JobRef], JobId | JobRef]) -> Recover:
+        """The same sweep with the job that its hook names called otherwise."""
+        hook = self.hook
+        return self if hook is None or hook.job is None else Recover(self.batch, Hook(hook.kind, name(hook.job)))
 
 
 @value
@@ -214,6 +260,19 @@ class Probe(Command):
     """Look for transactions and locks that the actors left open (CLAIM-09)."""
 
     verb: ClassVar[str] = "probe"
+
+
+@value
+class Plant(JobCommand):
+    """Write one field of a job behind the queue's back, as an operator or an older version may have done.
+
+    `deadline`: move it to `seconds` from now; `lease`: leave a lease of `seconds` on a pending job.
+    """
+
+    verb: ClassVar[str] = "plant"
+    job: JobId | JobRef
+    field: Literal["deadline", "lease"]
+    seconds: int
 
 
 @value
@@ -260,20 +319,24 @@ class Advance(Command):
 
 @value
 class AdvanceTo(Command):
-    """Move the clock to `offset` seconds from a job's lease expiry or due instant; skipped if that is not ahead."""
+    """Move the clock to `offset` seconds from a job's lease expiry, due instant or deadline; skipped if not ahead."""
 
     verb: ClassVar[str] = "advance"
-    instant: Literal["expiry", "due"]
+    instant: Instant
     job: JobRef
     offset: int = 0
 
 
-HANDLE_COMMANDS: tuple[type[HandleCommand], ...] = (Renew, Complete, Fail, Release, Acknowledge, Checkpoint)
+HANDLE_COMMANDS: tuple[type[HandleCommand], ...] = (
+    Renew, Complete, Fail, Skip, Release, Acknowledge, PutArtifact, Checkpoint,
+)  # fmt: skip
 SWEEPS: frozenset[type[Command]] = frozenset({Recover, Tick, StartUp})
-ATOMIC_COMMANDS: tuple[type[Command], ...] = (Renew, Complete, Fail, Release, Acknowledge, RequestCancel)
-"""What a caller's transaction may hold: claims and sweeps always end their own transaction (CLAIM-09)."""
+ATOMIC_COMMANDS: tuple[type[Command], ...] = (Renew, Complete, Fail, Skip, Release, Acknowledge, RequestCancel)
+"""What a caller's transaction may hold: claims and sweeps always end their own transaction (CLAIM-09), and an upload is
+more than one.
+"""
 
 COMMANDS: tuple[type[Command], ...] = (
-    Enqueue, Claim, Renew, Complete, Fail, Release, Acknowledge, Checkpoint, RequestCancel, Recover, Tick,
-    StartUp, Probe, Configure, Classify, Atomically, Crash, Advance, AdvanceTo,
+    Enqueue, Claim, Renew, Complete, Fail, Skip, Release, Acknowledge, PutArtifact, Checkpoint, ReadArtifact,
+    RequestCancel, Recover, Tick, StartUp, Probe, Plant, Configure, Classify, Atomically, Crash, Advance, AdvanceTo,
 )  # fmt: skip

@@ -110,11 +110,11 @@ def _alone(command: c.Command, job: int) -> c.Command | None:
         handle = command.handle
         assert isinstance(handle, c.Handle)
         return command.with_handle(c.Handle(1, handle.worker, handle.token)) if handle.job == job else None
-    if isinstance(command, c.RequestCancel):
-        return c.RequestCancel(1, command.by_parent) if command.job == job else None
+    if isinstance(command, c.JobCommand):
+        return command.with_job(1) if command.job == job else None
     if isinstance(command, c.Atomically):
         inner = tuple(alone for each in command.commands if (alone := _alone(each, job)) is not None)
         return c.Atomically(inner, command.end) if inner else None
-    if isinstance(command, (c.Claim, c.Recover)) and command.hook is not None and command.hook.job is not None:
-        return command.with_hook_on(1 if command.hook.job == job else _NOT_HERE)
-    return command if type(command) is c.Claim or type(command) in c.SWEEPS else None
+    if isinstance(command, (c.Claim, c.Recover)):
+        return command.renamed(lambda named: 1 if named == job else _NOT_HERE)
+    return command if type(command) in c.SWEEPS else None

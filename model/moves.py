@@ -83,11 +83,10 @@ def judge_cancel(record: Record, command: c.Command, answer: Answer, now: int) -
         return Violation(check.clause, check.reason, f"a cancel of a {record.status} job answers {expected}, got {got}")
     if expected == "terminal":
         return record, (check,)
-    spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued = record
-    first = now if cancel is None else cancel
+    first = now if record.cancel is None else record.cancel
     if expected == "cancelled":
-        return terminal(record, CANCELLED, token, first), (check,)
-    return Record(spec, status, owner, token, expires, lease, attempts, budget, due, first, issued), (check,)
+        return terminal(record, CANCELLED, record.token, first), (check,)
+    return record._replace(cancel=first), (check,)
 
 
 _RUNS = Check("CLAIM-01", "claim: running job", True)

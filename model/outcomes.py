@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from .commands import Handle, JobId
+from .commands import Handle, JobId, Token
 from .values import Value, value
 
 
@@ -20,7 +20,7 @@ class Outcome(Value):
 
 @value
 class Enqueued(Outcome):
-    """The job exists; `token` is the fence token it starts from, where the queue has one."""
+    """The job exists; `token` is the generation it starts from, where the queue counts them."""
 
     job: JobId
     token: int | None = None
@@ -79,6 +79,13 @@ class Recovered(Outcome):
     hooked: tuple[JobId, ...] | None = None
     failed: bool = False
     dml: int | None = None
+
+
+@value
+class Artifact(Outcome):
+    """The attempt whose artifact a reader is given, None if he is given none."""
+
+    attempt: Token
 
 
 @value
@@ -141,7 +148,8 @@ UNKNOWN = Unknown()
 class Row(NamedTuple):
     """One job as a reader of the database sees it, in the contract's standard names (R§2).
 
-    `owner` is a worker's name, instants are ticks, `status` is spelled as stored. A field that the queue
+    `owner` is a worker's name, instants are ticks, `status` is spelled as stored. `artifact` is the attempt that has
+    made the artifact which the row refers to, None if it refers to none or the object is gone. A field that the queue
     has no column for is None.
     """
 
@@ -157,12 +165,14 @@ class Row(NamedTuple):
     due: int | None
     cancel: int | None
     error: str | None
+    deadline: int | None = None
+    artifact: Token = None
 
 
 View = tuple[Row, ...]
 """All jobs, in the order in which they were enqueued."""
 
 OUTCOMES: tuple[type[Outcome], ...] = (
-    Enqueued, Claimed, Accepted, Rejected, CancelAnswer, Recovered, Checkpointed, Probed, Classified, Atomic,
-    Done, Conflict, HookRaised, Unknown,
+    Enqueued, Claimed, Accepted, Rejected, CancelAnswer, Recovered, Artifact, Checkpointed, Probed, Classified,
+    Atomic, Done, Conflict, HookRaised, Unknown,
 )  # fmt: skip

@@ -48,11 +48,11 @@ def spelling(
 
 def terminal(record: Record, status: str, token: c.Token, cancel: int | None) -> Record:
     """The record ended: no owner, no lease."""
-    spec, _, _, _, _, _, attempts, budget, _, _, issued = record
-    return Record(spec, status, 0, token, None, 0, attempts, budget, None, cancel, issued)
+    spec, _, _, _, _, _, attempts, budget, _, _, issued, deadline, artifact = record
+    return Record(spec, status, 0, token, None, 0, attempts, budget, None, cancel, issued, deadline, artifact)
 
 
 def requeued(record: Record, token: c.Token, attempts: int, due: int | None) -> Record:
     """The record pending again."""
-    spec, _, _, _, _, _, _, budget, _, cancel, issued = record
-    return Record(spec, PENDING, 0, token, None, 0, attempts, budget, due, cancel, issued)
+    spec, _, _, _, _, _, _, budget, _, cancel, issued, deadline, artifact = record
+    return Record(spec, PENDING, 0, token, None, 0, attempts, budget, due, cancel, issued, deadline, artifact)

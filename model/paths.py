@@ -14,11 +14,19 @@ from .legal import outcomes
 from .queues import QueueSpec
 from .step import step
 from .trace import Trace, TraceStep
-from .world import Context, Step, World
+from .world import Context, Record, Step, World
 
 
 class Dangling(Exception):
     """A reference to something that the trace no longer makes; such a step is skipped."""
+
+
+_INSTANTS: tuple[c.Instant, ...] = ("expiry", "due", "deadline")
+
+
+def instant_of(record: Record, instant: c.Instant) -> int | None:
+    """The tick of this instant of a job, None if it has none."""
+    return record.expires if instant == "expiry" else record.due if instant == "due" else record.deadline
 
 
 class Binding:
@@ -45,11 +53,10 @@ class Binding:
         """
         if isinstance(command, c.HandleCommand):
             return command.with_handle(self._handle(command.handle))
-        if isinstance(command, c.RequestCancel):
-            return c.RequestCancel(self._job(command.job), command.by_parent)
+        if isinstance(command, c.JobCommand):
+            return command.with_job(self._job(command.job))
         if isinstance(command, (c.Recover, c.Claim)):
-            hook = command.hook
-            return command if hook is None or hook.job is None else command.with_hook_on(self._job(hook.job))
+            return command.renamed(self._job)
         if isinstance(command, c.AdvanceTo):
             return self._advance(command, world)
         if isinstance(command, c.Atomically):
@@ -75,7 +82,7 @@ class Binding:
     def _advance(self, command: c.AdvanceTo, world: World) -> c.Advance:
         job = self._job(command.job)
         record = world.jobs[job - 1]  # type: ignore[operator]
-        instant = record.expires if command.instant == "expiry" else record.due
+        instant = instant_of(record, command.instant)
         if instant is None or instant + command.offset <= world.now:
             raise Dangling(f"job {job}'s {command.instant} is not ahead")
         return c.Advance(instant + command.offset - world.now)
@@ -103,13 +110,10 @@ class Naming:
         if isinstance(command, c.HandleCommand):
             assert isinstance(command.handle, c.Handle)
             return command.with_handle(self.handles[command.handle])
-        if isinstance(command, c.RequestCancel):
-            return c.RequestCancel(self.jobs[command.job], command.by_parent)  # type: ignore[index]
+        if isinstance(command, c.JobCommand):
+            return command.with_job(self.jobs[command.job])  # type: ignore[index]
         if isinstance(command, (c.Recover, c.Claim)):
-            hook = command.hook
-            if hook is None or hook.job is None:
-                return command
-            return command.with_hook_on(self.jobs[hook.job])  # type: ignore[index]
+            return command.renamed(self.jobs.__getitem__)  # type: ignore[arg-type]
         if isinstance(command, c.Advance):
             return self._advance(command, world)
         if isinstance(command, c.Atomically):
@@ -119,10 +123,10 @@ class Naming:
     def _advance(self, command: c.Advance, world: World) -> c.Command:
         target = world.now + command.seconds
         for n, record in enumerate(world.jobs, 1):
-            if record.expires is not None and abs(target - record.expires) <= 1:
-                return c.AdvanceTo("expiry", self.jobs[n], target - record.expires)
-            if record.due is not None and abs(target - record.due) <= 1:
-                return c.AdvanceTo("due", self.jobs[n], target - record.due)
+            for instant in _INSTANTS:
+                at = instant_of(record, instant)
+                if at is not None and abs(target - at) <= 1:
+                    return c.AdvanceTo(instant, self.jobs[n], target - at)
         return command
 
 

@@ -1,8 +1,11 @@
-"""The queues of R§5 as data. A queue is a row here; code reads the row and never asks for a queue by name."""
+"""The queues of R§5 as data. A queue is a row here; code reads the row and never asks for a queue by name.
+
+Whoever tests a queue of his own declares a row of his own: what it has, and by which names.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 Fence: TypeAlias = Literal["owner", "generation", "attempt_id"]
@@ -12,6 +15,7 @@ RUNNING = "running"
 SUCCEEDED = "succeeded"
 FAILED = "failed"
 CANCELLED = "cancelled"
+SKIPPED = "skipped"
 
 OLD_SPELLINGS = {
     "completed": SUCCEEDED, "success": SUCCEEDED, "done": SUCCEEDED, "error": FAILED,
@@ -20,12 +24,23 @@ OLD_SPELLINGS = {
 """Spellings that some queue has used for a terminal status (R§3), by the standard one."""
 
 
+ALWAYS = frozenset({
+    "enqueue", "claim", "renew", "complete", "fail", "release", "recover", "tick", "start_up", "probe", "configure",
+    "classify", "atomically", "crash",
+})  # fmt: skip
+OF_CANCEL = frozenset({"request_cancel", "acknowledge", "checkpoint"})
+OF_ARTIFACTS = frozenset({"put_artifact", "read_artifact"})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueSpec:
-    """What one lease queue declares (R§2, R§5): vocabulary, fence, lease, retry and limits."""
+    """What one lease queue declares (R§2, R§5): vocabulary, fence, lease, retry and limits.
+
+    A clause that needs what a queue does not declare is `not applicable` to it, and is reported so.
+    """
 
     key: str
-    section: str
+    section: str = "its own"
     fence: Fence = "owner"
     lease_seconds: int = 300
     heartbeat_seconds: int = 30
@@ -37,16 +52,55 @@ class QueueSpec:
     retryable_codes: frozenset[str] = frozenset()
     """INFRA codes that are retried (ERR-02)."""
     terminal: frozenset[str] = frozenset({SUCCEEDED, FAILED, CANCELLED})
+    bounds: tuple[int, int] = (1, 1)
+    """Candidates scanned and claims made by a worker's usual claim (CLAIM-07)."""
+    cancels: bool = True
+    """Jobs can be cancelled (CANCEL-01…06)."""
+    completion_wins: bool = False
+    """A success that is reported after a cancel request stands (CANCEL-06, a reading that a queue may declare)."""
+    ordered: bool = True
+    """Due jobs are claimed oldest first (CLAIM-08)."""
+    stores_code: bool = True
+    """A failed row tells its error code (TERM-03, ERR-03)."""
+    deadline: bool = False
+    """A job may have a deadline, to which its leases are cut (CLAIM-04, LEASE-03, DEAD-01)."""
+    artifacts: bool = False
+    """A job stores an artifact under its current attempt (FENCE-04, FENCE-07, INV-5)."""
+    repeats_complete: bool = False
+    """A success reported again by the same attempt is accepted (FENCE-05)."""
+    claims_by_id: bool = False
+    """A claim may ask for one job, and takes none that a lease is left on (CLAIM-15, P CP4)."""
+    hooks: bool = True
+    """Claims and sweeps take a callback that runs before their commit (CLAIM-12, REC-08)."""
+    exact_clock: bool = True
+    """The very tick of an expiry, a due instant or a deadline can be met; else only the ticks beside it are tried."""
+    without: frozenset[str] = frozenset()
+    """Verbs that are not asked of this queue, by name."""
 
     has_token: bool = field(init=False)
     """Whether a claim mints a fence token beyond the owner."""
     backs_off: bool = field(init=False)
     """Whether a retried job is due only later (CLAIM-03, ATT-02)."""
+    skips: bool = field(init=False)
+    """Whether a job may end `skipped` (R§2.1)."""
+    verbs: frozenset[str] = field(init=False)
+    """The verbs that this queue serves, by name."""
 
     def __post_init__(self) -> None:
         # Read in every step, so kept.
+        verbs = ALWAYS
+        if self.cancels:
+            verbs |= OF_CANCEL
+        if self.artifacts:
+            verbs |= OF_ARTIFACTS
+        if SKIPPED in self.terminal:
+            verbs |= {"skip"}
+        if self.deadline or self.claims_by_id:
+            verbs |= {"plant"}
         object.__setattr__(self, "has_token", self.fence != "owner")
         object.__setattr__(self, "backs_off", self.backoff_seconds is not None)
+        object.__setattr__(self, "skips", SKIPPED in self.terminal)
+        object.__setattr__(self, "verbs", verbs - self.without)
 
     def column(self, standard: str) -> str:
         """The queue's own name of a standard column."""
@@ -55,6 +109,13 @@ class QueueSpec:
     def spell(self, status: str) -> str:
         """The stored spelling of a standard status (TERM-04)."""
         return self.cancelled if status == CANCELLED else status
+
+    def narrowed(self, *, hooks: bool, exact_clock: bool, without: frozenset[str]) -> QueueSpec:
+        """The same queue as somebody can drive it who may lack hooks, an exact clock, or some verbs."""
+        left = self.hooks and hooks, self.exact_clock and exact_clock, self.without | (without & self.verbs)
+        if left == (self.hooks, self.exact_clock, self.without):
+            return self
+        return replace(self, hooks=left[0], exact_clock=left[1], without=left[2])
 
 
 _RETRYABLE = frozenset({"RENDER_SERVICE_UNAVAILABLE", "RENDER_DEADLINE_EXCEEDED", "RUNTIME_VITE_QUEUE_FULL"})
@@ -71,6 +132,30 @@ MUTATION = QueueSpec(
     backoff_seconds=5,
     retryable_codes=_RETRYABLE,
     terminal=frozenset({SUCCEEDED, FAILED, "canceled"}),
+)
+
+SCREENSHOT = QueueSpec(
+    key="screenshot",
+    section="R§5.1 row 2",
+    retryable_codes=_RETRYABLE,
+    terminal=frozenset({SUCCEEDED, FAILED, CANCELLED, SKIPPED}),
+)
+BUILD = QueueSpec(
+    key="build",
+    section="R§5.1 row 1",
+    fence="attempt_id",
+    lease_seconds=960,
+    heartbeat_seconds=320,
+    columns=(("worker_id", "lease_owner"), ("heartbeat_at", "claimed_at"), ("started_at", "claimed_at")),
+    retryable_codes=_RETRYABLE,
+    terminal=frozenset({SUCCEEDED, FAILED}),
+    bounds=(10, 1),
+    cancels=False,
+    stores_code=False,
+    deadline=True,
+    artifacts=True,
+    repeats_complete=True,
+    claims_by_id=True,
 )
 
 QUEUES: dict[str, QueueSpec] = {q.key: q for q in (BACKFILL, MUTATION)}

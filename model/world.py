@@ -16,6 +16,7 @@ class Record(NamedTuple):
     """One job. Instants are ticks; `owner` 0 is nobody; `issued` holds each claim's (worker, token), in order.
 
     `lease` is the duration in seconds that `expires` was made with, so `expires - lease` is the last heartbeat.
+    `artifact` is the attempt whose artifact the job refers to.
     """
 
     spec: QueueSpec
@@ -29,6 +30,8 @@ class Record(NamedTuple):
     due: int | None
     cancel: int | None
     issued: tuple[tuple[int, Token], ...]
+    deadline: int | None = None
+    artifact: Token = None
 
 
 class World(NamedTuple):
@@ -98,6 +101,11 @@ def expired(record: Record, now: int) -> bool:
 def sweepable(record: Record, now: int) -> bool:
     """Whether a sweep must move this job: expired, or pending with a cancel request (REC-01, CLAIM-02)."""
     return expired(record, now) or (record.status == PENDING and record.cancel is not None)
+
+
+def lease_end(lease: int, deadline: int | None, now: int) -> int:
+    """When a lease of so many seconds that is taken now ends: at the deadline, if that comes first (CLAIM-04)."""
+    return now + lease if deadline is None else min(now + lease, deadline)
 
 
 def holder(record: Record, handle: Handle) -> bool:

@@ -13,7 +13,7 @@ from . import outcomes as o
 from .errors import WHAT, classify
 from .part import Answer, Judged, requeued, spelling, terminal
 from .queues import CANCELLED, FAILED, PENDING, RUNNING, SUCCEEDED
-from .world import Check, Checks, Record, Violation, holder
+from .world import Check, Checks, Record, Violation, holder, lease_end
 
 
 class Standing(NamedTuple):
@@ -200,9 +200,11 @@ def _renewed(record: Record, command: c.Renew, answer: o.Accepted, now: int) -> 
     wrong = spelling(record, command, RUNNING, answer.status, _RENEWED, "a renewed job stays")
     if wrong is not None:
         return wrong
-    lease = command.lease or record.spec.lease_seconds
-    spec, status, owner, token, _, _, attempts, budget, due, cancel, issued = record
-    return Record(spec, status, owner, token, now + lease, lease, attempts, budget, due, cancel, issued), ()
+    spec, status, owner, token, _, _, attempts, budget, due, cancel, issued, deadline, artifact = record
+    expires = lease_end(command.lease or spec.lease_seconds, deadline, now)
+    return Record(
+        spec, status, owner, token, expires, expires - now, attempts, budget, due, cancel, issued, deadline, artifact
+    ), ()
 
 
 def _completed(record: Record, command: c.Complete, answer: o.Accepted, now: int) -> Judged:

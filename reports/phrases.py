@@ -95,12 +95,15 @@ def signed(seconds: int) -> str:
 def _enqueue(command: c.Enqueue, _: Trace) -> str:
     budget = command.max_attempts
     attempts = f", {budget} attempt{'s' * (budget != 1)} at most" if budget != _DEFAULT_ENQUEUE.max_attempts else ""
-    return f"enqueue{attempts}" + (f", due in {command.due_in} s" if command.due_in else "")
+    due = f", due in {command.due_in} s" if command.due_in else ""
+    return f"enqueue{attempts}{due}" + (f", deadline in {command.deadline_in} s" if command.deadline_in else "")
 
 
 def _claim(command: c.Claim, trace: Trace) -> str:
     many = (command.limit, command.max_claims) != (1, 1)
     bounds = f" up to {command.max_claims}, scanning {command.limit}" if many else ""
+    if command.job is not None:
+        bounds += f" {job_name(command.job, trace)}"
     return f"w{command.worker} claims{bounds}{_lease(command.lease)}{_hook(command.hook, trace)}"
 
 
@@ -118,7 +121,7 @@ def _start_up(command: c.StartUp, trace: Trace) -> str:
 
 
 def _advance_to(command: c.AdvanceTo, trace: Trace) -> str:
-    instant = {"expiry": "lease expiry", "due": "due instant"}[command.instant]
+    instant = {"expiry": "lease expiry", "due": "due instant", "deadline": "deadline"}[command.instant]
     offset = f" {signed(command.offset)}" if command.offset else ""
     return f"clock to {job_name(command.job, trace)}'s {instant}{offset}"
 
@@ -127,6 +130,9 @@ def _atomically(command: c.Atomically, trace: Trace) -> str:
     inside = "; ".join(command_phrase(part, trace) for part in command.commands)
     end = {"commit": "commit", "rollback": "roll back", "raise": "raise"}[command.end]
     return f"in one transaction: {inside}; then {end}"
+
+
+_PLANTED = {"deadline": "a deadline", "lease": "a left-over lease"}
 
 
 def _by_holder(verb: str, rest: str = "") -> Callable[[Any, Trace], str]:
@@ -140,7 +146,10 @@ COMMAND_PHRASES: dict[type[c.Command], Callable[[Any, Trace], str]] = {
     c.Renew: lambda x, t: _by_holder("renews", _lease(x.lease))(x, t),
     c.Complete: _by_holder("completes"),
     c.Fail: lambda x, t: _by_holder("fails", f": {x.what}, {x.code}")(x, t),
+    c.Skip: _by_holder("skips"),
     c.Release: _by_holder("releases"),
+    c.PutArtifact: _by_holder("uploads its artifact"),
+    c.ReadArtifact: lambda x, t: f"read the artifact of {job_name(x.job, t)}",
     c.Acknowledge: _by_holder("acknowledges", " as cancelled"),
     c.Checkpoint: _by_holder("checks", " for a cancel"),
     c.RequestCancel: lambda x, t: f"{'parent cancels' if x.by_parent else 'cancel'} {job_name(x.job, t)}",
@@ -148,6 +157,7 @@ COMMAND_PHRASES: dict[type[c.Command], Callable[[Any, Trace], str]] = {
     c.Tick: lambda x, _: f"w{x.worker} ticks",
     c.StartUp: _start_up,
     c.Probe: lambda _x, _t: "look for open transactions",
+    c.Plant: lambda x, t: f"plant {_PLANTED[x.field]} {signed(x.seconds)} from now in {job_name(x.job, t)}",
     c.Configure: lambda x, _: f"configure lease {x.lease} s, heartbeat {x.heartbeat} s",
     c.Classify: lambda x, _: f"classify {x.code!r}",
     c.Atomically: _atomically,
@@ -203,6 +213,7 @@ OUTCOME_PHRASES: dict[type[o.Outcome], Callable[[Any], str]] = {
     o.Rejected: lambda x: f"rejected: {x.reason}" if x.reason else "rejected",
     o.CancelAnswer: lambda x: _ANSWERS[x.answer],
     o.Recovered: _recovered,
+    o.Artifact: lambda x: "no artifact" if x.attempt is None else f"the artifact of attempt {x.attempt}",
     o.Checkpointed: lambda x: "cancel requested" if x.cancel else "no cancel requested",
     o.Probed: _probed,
     o.Classified: lambda x: x.family or "no family",

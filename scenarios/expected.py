@@ -35,6 +35,7 @@ KINDS: dict[str, Kind] = {
     "rejected": Kind(o.Rejected, None, ()),
     "cancel_answer": Kind(o.CancelAnswer, "answer", ("answer",)),
     "recovered": Kind(o.Recovered, "rows", ("rows", "count", "hooked", "failed", "dml")),
+    "artifact": Kind(o.Artifact, None, ()),
     "checkpointed": Kind(o.Checkpointed, None, ("cancel",)),
     "probed": Kind(o.Probed, None, ("transactions", "locks")),
     "classified": Kind(o.Classified, "family", ("family",)),

@@ -88,6 +88,7 @@ _FIELDS: dict[str, Any] = {
     "host": Annotated[int, Field(ge=0, lt=len(c.HOSTS))],
     "max_attempts": _Positive,
     "due_in": _Count,
+    "deadline_in": _Count,
     "limit": _Count,
     "max_claims": _Count,
     "batch": _Positive,
@@ -125,7 +126,7 @@ FromForm = Callable[[Any], Any]
 
 FROM_FORM: dict[str, FromForm] = {
     "handle": lambda form: c.HandleRef(form.step, form.nth),
-    "job": c.JobRef,
+    "job": lambda form: form and c.JobRef(form),
     "hook": lambda form: form and c.Hook(form.kind, None if form.job is None else c.JobRef(form.job)),
 }
 """From a form's field to the model's value; fields not listed are the same in both."""
