@@ -35,7 +35,9 @@ class MemoryActor(Actor):
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._verbs: dict[type[c.Command], Verb] = {kind: getattr(self, kind.verb) for kind in c.COMMANDS}
+        self._verbs: dict[type[c.Command], Verb] = {
+            kind: getattr(self, kind.verb) for kind in c.COMMANDS if hasattr(self, kind.verb)
+        }
 
     def perform(self, command: c.Command, now: int) -> Coroutine[Any, Any, o.Outcome]:
         """Serve any command; handing out the verb's own coroutine saves one per step."""
@@ -47,7 +49,7 @@ class MemoryActor(Actor):
         number = len(store.jobs) + 1
         token = 0 if store.spec.has_token else None
         due = now + command.due_in if command.due_in > 0 else None
-        row = o.Row(PENDING, None, None, None, None, None, 0, command.max_attempts, token, due, None, None)
+        row = o.Row(PENDING, None, None, None, None, None, 0, command.max_attempts, token, due, None, None, None, None)
         store.jobs[number] = Job(number, row)
         store.rows[number] = row
         return o.Enqueued(number, token)
