@@ -22,7 +22,7 @@ from fencepost.model.values import Value, field_values
 from fencepost.model.world import Context, Step, World
 from hypothesis import HealthCheck, given, settings
 
-choose = Aim().choose
+choose = Aim(BACKFILL).choose
 everywhere = pytest.mark.parametrize("spec", QUEUES.values(), ids=lambda spec: spec.key)
 
 
