@@ -59,7 +59,9 @@ def render_result(result: Result, console: Console, *, stories: bool = True) -> 
         console.print()
         console.print(Text(failure.story), soft_wrap=True)
     console.print()
-    for text in (*_levels(result), *_unmet(result), *_verdict(result)):
+    for text in (*_levels(result), *_unmet(result)):
+        console.print(text, soft_wrap=True)  # a line each, to be looked for in logs
+    for text in _verdict(result):
         console.print(text)
 
 
