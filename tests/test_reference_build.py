@@ -51,7 +51,10 @@ UNSERVED = [
 
 
 @pytest.mark.parametrize(
-    ("opened", "command"), [(("sqlite", queue), command) for queue, command in UNSERVED], indirect=["opened"]
+    ("opened", "command"),
+    [(("sqlite", queue), command) for queue, command in UNSERVED],
+    ids=[f"sqlite-{queue.key}-{command.verb}" for queue, command in UNSERVED],
+    indirect=["opened"],
 )
 def test_what_a_queue_does_not_serve_is_refused(bench: Bench, command: c.Command) -> None:
     with pytest.raises(AdapterError, match=bench.queue.key):
@@ -74,6 +77,13 @@ def test_no_two_claims_name_the_same_attempt(bench: Bench) -> None:
         for handle in handles:
             bench.do(c.Release(handle), NOW, worker)
     assert len(set(tokens)) == 6 and all(isinstance(token, str) and token for token in tokens)
+
+
+@on(BUILD)
+def test_after_a_reset_equal_claims_name_equal_attempts_so_that_schedules_can_be_replayed(bench: Bench) -> None:
+    before = bench.held(2).token, bench.held(1).token
+    bench.runner.run(bench.adapter.reset())
+    assert (bench.held(2).token, bench.held(1).token) == before
 
 
 @each_write
