@@ -275,7 +275,7 @@ def test_a_released_attempt_is_not_counted_and_tokens_are_told() -> None:
             (c.Complete(c.HandleRef(9)), o.Accepted("succeeded")),
         )
     )
-    text = story(replace(FAILURE, queue="mutation", trace=trace))
+    text = story(replace(FAILURE, queue=MUTATION, trace=trace))
     assert "→ job 1, attempt 1, token 1, lease until +60 s" in text
     assert "→ job 1, attempt 1, token 2, lease until +45 s" in text
     assert "→ job 1, attempt 1, token 3, lease until +45 s" in text
