@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fencepost.model.queues import QUEUES
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, ScenarioError, load
 
@@ -58,7 +57,7 @@ class ScenarioItem(pytest.Item):
         except Exception as error:  # whatever a verb raises is a harness fault
             pytest.exit(f"fencepost could not go on: {fault_of(error, self.name)}", Exit.HARNESS)
         if replayed.verdict != "pass":
-            raise Unexpected(told(self.scenario, self.name, str(self.path), replayed))
+            raise Unexpected(told(self.scenario, self._session().spec, self.name, str(self.path), replayed))
 
     def _session(self) -> Session:
         return sessions_of(self.session).session(self.name, self.scenario.queue)
@@ -116,7 +115,7 @@ class Sessions:
                 made = chosen_adapter(adapter)()
             except UnknownName as error:
                 raise pytest.UsageError(str(error)) from None
-            self._open[place] = Session(made, QUEUES[queue]).__enter__()
+            self._open[place] = Session(made, made.serves(queue)).__enter__()
         return self._open[place]
 
     def close(self, session: pytest.Session) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from fencepost.adapters.contract import Adapter, AdapterError
-from fencepost.model.queues import QUEUES
 from fencepost.model.trace import Trace
 from fencepost.model.world import Violation
 from fencepost.reports.result import Certificate
@@ -57,10 +56,10 @@ def race_all(
     reported = set(known)
     wanted = [
         program
-        for program in programs_of(queue)
+        for program in programs_of(adapter.capabilities.of(adapter.serves(queue)))
         if clauses is None or clauses & set(program.certified(adapter.capabilities.row_locks))
     ]
-    with Session(adapter, QUEUES[queue]) as session:
+    with Session(adapter, adapter.serves(queue)) as session:
         for program in wanted:
             found = _certified(session, program, on_schedule)
             raced = Raced(program, found.certificates, found.schedules)
@@ -94,13 +93,13 @@ def _shortened(session: Session, trace: Trace, violation: Violation) -> Finding:
         if run.violation is None or run.violation.clause != violation.clause:
             return _as_found(session, trace, violation)
         told = reduced(session, run)
-        return Finding(session.spec.key, told.trace, told.violation, trace.length)
+        return Finding(session.spec, told.trace, told.violation, trace.length)
     try:
         shorter = session.run(reduce_race(session.adapter, session.spec, trace, violation.clause))
     except (LookupError, Unplayable):
         return _as_found(session, trace, violation)
-    return Finding(session.spec.key, shorter.trace, shorter.violation, trace.length)
+    return Finding(session.spec, shorter.trace, shorter.violation, trace.length)
 
 
 def _as_found(session: Session, trace: Trace, violation: Violation) -> Finding:
-    return Finding(session.spec.key, trace, violation, trace.length)
+    return Finding(session.spec, trace, violation, trace.length)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
-from fencepost.model.queues import QUEUES
+from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace, TraceStep
 
 from .phrases import command_phrase, hook_note, outcome_phrase, worker_of
@@ -37,7 +37,7 @@ class Failure:
     clause: str
     reason: str
     why: str
-    queue: str
+    queue: QueueSpec
     adapter: str
     trace: Trace
     """With the outcomes that were observed; the last step is the one that broke the clause."""
@@ -72,7 +72,7 @@ def _title(failure: Failure) -> list[str]:
     """The clause with its title, and where it failed at the right: on a line of its own where one is too short."""
     clause = CLAUSES.get(failure.clause)
     left = f"{failure.clause}  {clause.title if clause else ''}".rstrip()
-    place = f"adapter {failure.adapter} · queue {failure.queue}"
+    place = f"adapter {failure.adapter} · queue {failure.queue.key}"
     room = WIDTH - len(left)
     return [left + f"{place:>{room}}"] if len(place) + 3 <= room else [left, f"{place:>{WIDTH}}"]
 
@@ -111,7 +111,6 @@ def _notes(failure: Failure) -> dict[int, str]:
     Attempts are counted as the contract counts them, from what was answered: one per claim, one less per release. The
     rows were found to say the same, but for the last step's of a story without lanes: that is where it went wrong.
     """
-    queue = QUEUES.get(failure.queue)
     attempts: Counter[c.JobId] = Counter()
     jobs: dict[c.HandleRef, c.JobId] = {}
     notes: dict[int, str] = {}
@@ -131,7 +130,7 @@ def _notes(failure: Failure) -> dict[int, str]:
             jobs[c.HandleRef(step.label, nth)] = handle.job
             token = "" if handle.token is None else f", token {handle.token}"
             said.append(f"job {handle.job}, attempt {attempts[handle.job]}{token}")
-        lease = command.lease or (queue.lease_seconds if queue else None)
+        lease = command.lease or failure.queue.lease_seconds
         until = f", lease until +{lease} s" if lease else ""
         moved = tuple(handle.job for handle in outcome.handles)
         notes[step.label] = "; ".join(said) + until + hook_note(outcome.hooked, moved)
