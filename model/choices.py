@@ -122,7 +122,7 @@ def own(world: World, job: int) -> Iterator[c.Command]:
     if "plant" in verbs:
         if spec.deadline and record.status == RUNNING and not overdue(record, world.now):
             yield c.Plant(job, "deadline", 0)
-        if spec.claims_by_id and record.status == PENDING and record.expires is None:
+        if spec.claims_by_id and record.status == PENDING and (record.expires is None or record.expires <= world.now):
             yield c.Plant(job, "lease", leftover(spec))
 
 
