@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
-from fencepost.model.queues import QUEUES
+from fencepost.model.paths import Binding, Dangling
+from fencepost.model.queues import QueueSpec
+from fencepost.model.step import step as judged
 from fencepost.model.trace import Trace, TraceStep
+from fencepost.model.view import cut_short
+from fencepost.model.world import Context, Step, World
 
-from .notes import claim_notes
-from .phrases import command_phrase, outcome_phrase, with_attempts_named, worker_of
+from .phrases import attempt_name, command_phrase, hook_note, outcome_phrase, with_attempts_named, worker_of
 
 __all__ = ["MAX_LINES", "MAX_STEPS", "WIDTH", "Failure", "command_phrase", "outcome_phrase", "story"]
 
@@ -37,7 +40,7 @@ class Failure:
     clause: str
     reason: str
     why: str
-    queue: str
+    queue: QueueSpec
     adapter: str
     trace: Trace
     """With the outcomes that were observed; the last step is the one that broke the clause."""
@@ -72,7 +75,7 @@ def _title(failure: Failure) -> list[str]:
     """The clause with its title, and where it failed at the right: on a line of its own where one is too short."""
     clause = CLAUSES.get(failure.clause)
     left = f"{failure.clause}  {clause.title if clause else ''}".rstrip()
-    place = f"adapter {failure.adapter} · queue {failure.queue}"
+    place = f"adapter {failure.adapter} · queue {failure.queue.key}"
     room = WIDTH - len(left)
     return [left + f"{place:>{room}}"] if len(place) + 3 <= room else [left, f"{place:>{WIDTH}}"]
 
@@ -108,12 +111,42 @@ def _answer(step: TraceStep, trace: Trace, notes: dict[int, str]) -> str:
 def _notes(failure: Failure) -> dict[int, str]:
     """By label, the phrase of each legal claim of the prefix with what its outcome does not say.
 
-    The rows were found to say the same, but for the last step's of a story without lanes: that is where it went wrong.
+    The model follows what was answered, and the rows were found to say the same; but for the last step's of a story
+    without lanes: that is where it went wrong.
     """
-    queue = QUEUES.get(failure.queue)
+    world, binding = World(failure.queue), Binding()
+    notes: dict[int, str] = {}
     trace = failure.trace
-    legal = trace.steps if any(trace.lanes) else trace.steps[:-1]
-    return claim_notes(legal, trace, queue.lease_seconds if queue else None)
+    for each in trace.steps if any(trace.lanes) else trace.steps[:-1]:
+        try:
+            command = binding.bind(each.command, world)
+        except Dangling:
+            continue
+        if each.outcome is None:
+            break
+        after = judged(world, command, each.outcome, Context(world.now))
+        if not isinstance(after, Step):
+            break
+        world = after.world
+        binding.note(each.label, each.outcome)
+        if isinstance(command, c.Claim) and isinstance(each.outcome, o.Claimed) and each.outcome.handles:
+            notes[each.label] = _won(command, each.outcome, world, trace)
+    return notes
+
+
+def _won(claim: c.Claim, outcome: o.Claimed, world: World, trace: Trace) -> str:
+    """The jobs just claimed, with the attempt that each is and how long from now its lease lasts."""
+    jobs = tuple(handle.job for handle in outcome.handles)
+    said, leases = [], []
+    for handle in outcome.handles:
+        record = world.jobs[handle.job - 1]  # type: ignore[operator]
+        count = f", attempt {record.attempts}" if not isinstance(handle.token, str) else ""
+        token = f", {attempt_name(handle.token, trace)}" if handle.token is not None else ""
+        said.append(f"job {handle.job}{count}{token}")
+        leases.append(f", lease until +{record.lease} s{', its deadline' * cut_short(claim, record)}")
+    if len(set(leases)) == 1:
+        return "; ".join(said) + leases[0] + hook_note(outcome.hooked, jobs)
+    return "; ".join(map("".join, zip(said, leases, strict=True))) + hook_note(outcome.hooked, jobs)
 
 
 def _play(trace: Trace) -> list[str]:

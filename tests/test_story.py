@@ -10,6 +10,7 @@ import pytest
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
+from fencepost.model.queues import BACKFILL, MUTATION
 from fencepost.model.trace import Trace, TraceStep, trace_of
 from fencepost.model.values import value
 from fencepost.reports.phrases import COMMAND_PHRASES, OUTCOME_PHRASES
@@ -38,7 +39,7 @@ FAILURE = Failure(
     clause="FENCE-02",
     reason="superseded",
     why="must be rejected: w1 was superseded at step 4",
-    queue="backfill",
+    queue=BACKFILL,
     adapter="pg",
     trace=SUPERSEDED,
     scenario=".fencepost/failures/FENCE-02-3f2a.yaml",
@@ -80,7 +81,7 @@ def test_the_story_of_two_actors_at_once() -> None:
         ),
         "12012112222",
     )
-    failure = Failure("CLAIM-01", "claimed twice", "job 1 was claimed by w1 and by w2", "mutation", "sqlite", trace)
+    failure = Failure("CLAIM-01", "claimed twice", "job 1 was claimed by w1 and by w2", MUTATION, "sqlite", trace)
     assert story(failure).split("\n") == lines_of(
         """
         CLAIM-01  Only a pending job can be claimed                          adapter sqlite · queue mutation
@@ -282,16 +283,18 @@ def test_a_released_attempt_is_not_counted_and_tokens_are_told() -> None:
             (c.Atomically((c.Release(c.HandleRef(4)),), "rollback"), o.Atomic((o.Accepted("pending"),))),
             (c.Release(c.HandleRef(4)), o.Accepted("pending")),
             (c.Claim(1), claimed(1, 1, token=3)),
-            (c.Recover(), o.Recovered((o.RecoveredRow(1, "pending"),), 1)),
-            (c.Claim(1), claimed(1, 1, token=4)),
-            (c.Complete(c.HandleRef(9)), o.Accepted("succeeded")),
+            (c.AdvanceTo("expiry", c.JobRef(1)), o.DONE),
+            (c.Recover(), o.Recovered((o.RecoveredRow(1, "pending", 50),), 1)),
+            (c.AdvanceTo("due", c.JobRef(1)), o.DONE),
+            (c.Claim(1), claimed(1, 1, token=5)),
+            (c.Complete(c.HandleRef(11)), o.Accepted("succeeded")),
         )
     )
-    text = story(replace(FAILURE, queue="mutation", trace=trace))
+    text = story(replace(FAILURE, queue=MUTATION, trace=trace))
     assert "→ job 1, attempt 1, token 1, lease until +60 s" in text
     assert "→ job 1, attempt 1, token 2, lease until +45 s" in text
     assert "→ job 1, attempt 1, token 3, lease until +45 s" in text
-    assert "→ job 1, attempt 2, token 4, lease until +45 s" in text
+    assert "→ job 1, attempt 2, token 5, lease until +45 s" in text
 
 
 def test_the_middle_of_a_long_story_is_left_out() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fencepost.conformance.findings import Finding, report
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
+from fencepost.model.queues import BUILD, MUTATION, QueueSpec
 from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.world import Violation
-from fencepost.reports.notes import claim_notes
 from fencepost.reports.phrases import outcome_phrase, with_attempts_named
 from fencepost.reports.story import Failure, story
 from fencepost.scenarios import load
@@ -39,7 +41,7 @@ def mixed_up(first: str, second: str) -> Failure:
         (c.ReadArtifact(c.JobRef(1)), o.Artifact(first)),
     )
     why = f"a reader must be given none, was given the artifact of attempt {first}, not {second}"
-    return Failure("FENCE-04", "read_artifact: none yet", why, "build", "pg", trace)
+    return Failure("FENCE-04", "read_artifact: none yet", why, BUILD, "pg", trace)
 
 
 def test_attempts_are_counted_in_the_order_of_their_claims_and_leases_are_cut() -> None:
@@ -66,7 +68,7 @@ def test_a_story_reads_alike_whatever_the_ids() -> None:
 def test_what_is_kept_of_a_failure_names_no_id_either(tmp_path: Path) -> None:
     failure = mixed_up(IDS[0], IDS[1])
     violation = Violation(failure.clause, failure.reason, failure.why)
-    kept = report(Finding("build", failure.trace, violation, 7), "pg", 1, tmp_path)
+    kept = report(Finding(BUILD, failure.trace, violation, 7), "pg", 1, tmp_path)
     found = load(kept.scenario).found
     assert found is not None
     assert kept.why == found.why == "a reader must be given none, was given the artifact of attempt 1, not attempt 2"
@@ -102,10 +104,16 @@ def test_an_attempt_that_no_claim_returned_is_unknown() -> None:
     assert outcome_phrase(o.Artifact("a"), trace) == "the artifact of attempt 1"
 
 
+def answers(queue: QueueSpec, trace: Trace) -> list[str]:
+    """What the story tells of each claim."""
+    text = " ".join(story(Failure("FENCE-01", "", "", queue, "pg", trace)).split())
+    return re.findall(r" claims[^→]*→ (.*?) (?=\d+ [a-z]\S+ )", text)
+
+
 def test_a_lease_that_ends_at_the_deadline_says_so_wherever_the_clock_has_come_from() -> None:
     job, first, later = c.JobRef(1), c.HandleRef(3), c.HandleRef(10)
     trace = told(
-        (c.Enqueue(deadline_in=500, due_in=20), o.Enqueued(1)),
+        (c.Enqueue(9, 20, 500), o.Enqueued(1)),
         (c.AdvanceTo("due", job, 1), o.DONE),  # +21
         (c.Claim(1, lease=100), claimed((1, "a"))),
         (c.Advance(50), o.DONE),  # +71
@@ -119,23 +127,27 @@ def test_a_lease_that_ends_at_the_deadline_says_so_wherever_the_clock_has_come_f
         (c.AdvanceTo("deadline", job, -1), o.DONE),  # +294
         (c.Release(later), o.Accepted("pending")),
         (c.Claim(1, job=job), claimed((1, "d"))),
+        (c.Plant(job, "deadline", 9), o.DONE),
         (c.AdvanceTo("expiry", job), o.DONE),  # +295
         (c.Recover(), o.Recovered((o.RecoveredRow(1, "pending", 300),), 1)),
         (c.AdvanceTo("due", job), o.DONE),  # +300
         (c.Plant(job, "deadline", 1000), o.DONE),
         (c.Claim(1), claimed((1, "e"))),
+        (c.Complete(c.HandleRef(20)), o.REJECTED),
     )
-    assert claim_notes(trace.steps, trace, 300) == {
-        3: "job 1, attempt 1, lease until +100 s",
-        10: "job 1, attempt 2, lease until +210 s, its deadline; job 2, attempt 3, lease until +300 s",
-        14: "job 1, attempt 4, lease until +1 s, its deadline",
-        19: "job 1, attempt 5, lease until +300 s",
-    }
+    assert answers(replace(BUILD, lease_seconds=300, heartbeat_seconds=100, backoff_seconds=5), trace) == [
+        "job 1, attempt 1, lease until +100 s",
+        "job 1, attempt 2, lease until +210 s, its deadline; job 2, attempt 3, lease until +300 s",
+        "job 1, attempt 4, lease until +1 s, its deadline",
+        "job 1, attempt 5, lease until +300 s",
+    ]
 
 
-def test_without_the_queues_lease_none_is_told() -> None:
-    trace = told((c.Enqueue(), o.Enqueued(1)), (c.Claim(1, lease=5), claimed((1, 1))), (c.Claim(1), claimed((1, 2))))
-    assert claim_notes(trace.steps, trace, None) == {
-        2: "job 1, attempt 1, token 1, lease until +5 s",
-        3: "job 1, attempt 2, token 2",
-    }
+def test_what_comes_after_an_answer_that_was_not_legal_tells_only_what_was_answered() -> None:
+    trace = told(
+        (c.Enqueue(), o.Enqueued(1, 0)),
+        (c.Claim(1), claimed((1, 7))),
+        (c.Claim(1), claimed((1, 8))),
+        (c.Complete(c.HandleRef(3)), o.REJECTED),
+    )
+    assert answers(MUTATION, trace) == ["job 1, token 7", "job 1, token 8"]
