@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fencepost.adapters.contract import Adapter
 from fencepost.model.applicability import pairs
 from fencepost.model.clauses import BUILT, CLAUSES
-from fencepost.model.queues import QUEUES
 from fencepost.reports.result import ClauseResult, Exit, FailureResult, Result, Unmet, exit_code, write
 from fencepost.reports.terminal import Progress, make_console, render_result
 
@@ -74,10 +74,11 @@ def contract_items(collector: pytest.Module) -> list[pytest.Item]:
     """An item for each built pair that the options leave."""
     option = collector.config.option
     clauses = _chosen(chosen_clauses, option.fencepost_clause or ())
-    queues = _chosen(chosen_queues, option.fencepost_queue or ())
+    served = _adapter(option).queues
+    queues = _chosen(chosen_queues, option.fencepost_queue or (), served)
     return [
-        ContractItem.from_parent(collector, name=f"{clause}[{queue}]", clause=clause, queue=queue)
-        for clause, queue, cell in pairs(queues)
+        ContractItem.from_parent(collector, name=f"{clause}[{spec.key}]", clause=clause, queue=spec.key)
+        for clause, spec, cell in pairs(served[queue] for queue in queues)
         if cell.status != "not built" and (clauses is None or clause in clauses)
     ]
 
@@ -89,12 +90,15 @@ def check_options(config: pytest.Config) -> None:
         pytest.UsageError: names the known ones and the nearest.
     """
     option = config.option
-    _chosen(chosen_queues, option.fencepost_queue or ())
+    _chosen(chosen_queues, option.fencepost_queue or (), _adapter(option).queues)
     _required(option)
     if option.fencepost_profile is not None:
         _chosen(chosen_profile, option.fencepost_profile)
-    if option.fencepost_adapter is not None:
-        _chosen(chosen_adapter, option.fencepost_adapter)
+
+
+def _adapter(option: Any) -> type[Adapter]:
+    made: type[Adapter] = _chosen(chosen_adapter, option.fencepost_adapter or "sqlite")
+    return made
 
 
 def _required(option: Any) -> Any:
@@ -149,13 +153,13 @@ class Measurement:
 
     def _plan(self) -> Plan:
         option = self._config.option
-        name = option.fencepost_adapter or "sqlite"
+        make = _adapter(option)
         clauses = frozenset(clause for clause, _ in self._places)
         queues = {queue for _, queue in self._places}
         return Plan(
-            adapter=name,
-            make=_chosen(chosen_adapter, name),
-            queues=tuple(key for key in QUEUES if key in queues),
+            adapter=option.fencepost_adapter or "sqlite",
+            make=make,
+            queues=tuple(key for key in make.queues if key in queues),
             clauses=None if clauses == frozenset(BUILT) else clauses,
             profile=_chosen(chosen_profile, option.fencepost_profile or DEFAULT),
             seed=secrets.randbelow(2**32) if option.fencepost_seed is None else option.fencepost_seed,
