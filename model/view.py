@@ -148,7 +148,7 @@ def blame(
         elif wrong.field == "finished" and after.status != PENDING:
             clause = "TERM-03"
     if row == old and isinstance(command, c.HandleCommand):
-        clause = "FENCE-06"
+        clause, reason = "FENCE-06", row_reason(command, after.status)
     elif wrong.field == "status" and wrong.found not in (*after.spec.terminal, PENDING, RUNNING):
         clause = "TERM-04" if OLD_SPELLINGS.get(str(wrong.found)) == after.status else "TERM-01"
     return Violation(clause, reason, _told(part.job, *wrong))
