@@ -365,4 +365,10 @@ def _view_clauses(kind: type, status: str, spec: QueueSpec, stored: bool) -> set
         clauses.add("INV-5")
     if kind in c.SWEEPS and ended:
         clauses.add("TERM-03")
-    return clauses | ({"TERM-01", "TERM-04"} if ended else {"TERM-01"})
+    if status in _MISSPELLED:
+        clauses.add("TERM-04")
+    return clauses | {"TERM-01"}
+
+
+_MISSPELLED = frozenset(OLD_SPELLINGS.values())
+"""The ends that some queue has spelled otherwise: of any other no word but the right one could be meant (TERM-04)."""
