@@ -266,7 +266,7 @@ def _seen(
     if view is None:
         return Step(World(world.spec, world.now, jobs, None, claim), checks)
     if view is AS_EXPECTED:
-        checks += _as_expected(world, jobs, command, pieces)
+        checks += _as_expected(world, jobs, command, outcome, pieces)
         return Step(World(world.spec, world.now, jobs, None, claim), checks)
     if len(view) != len(jobs):
         return Violation(SETUP, "rows lost or added", f"{len(jobs)} jobs were enqueued, {len(view)} rows are there")
@@ -275,7 +275,7 @@ def _seen(
         # Nothing was to change, and nothing did: the common case costs one comparison.
         for each in pieces:
             checks += _rejected(each, jobs[each.job - 1])
-        checks += _beside(jobs, command, pieces)
+        checks += _beside(jobs, command, outcome, pieces)
         return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
     touched = {part.job: part for part in pieces}
     now = context.now
@@ -301,17 +301,19 @@ def _seen(
             return stray(command, outcome, at + 1, before, rows[at], row, now)
         elif part is not None:
             checks += _rejected(part, record)
-    checks += _beside(world.jobs, command, pieces)
+    checks += _beside(world.jobs, command, outcome, pieces)
     return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
 
 
-def _as_expected(world: World, jobs: tuple[Record, ...], command: c.Command, pieces: tuple[Part, ...]) -> Checks:
+def _as_expected(
+    world: World, jobs: tuple[Record, ...], command: c.Command, outcome: o.Outcome, pieces: tuple[Part, ...]
+) -> Checks:
     """What a look at the rows of a right queue would have tested."""
     checks: Checks = ()
     for job, part in {part.job: part for part in pieces}.items():
         before, record = world.jobs[job - 1], jobs[job - 1]
         checks += _rejected(part, record) if record is before else _accepted(part, before, record)
-    return checks + _beside(world.jobs, command, pieces)
+    return checks + _beside(world.jobs, command, outcome, pieces)
 
 
 def _accepted(part: Part, before: Record, after: Record) -> Checks:
@@ -336,8 +338,12 @@ def _rejected(part: Part, record: Record) -> Checks:
     return _HONEST.get(kind, ())
 
 
-def _beside(before: tuple[Record, ...], command: c.Command, pieces: tuple[Part, ...]) -> Checks:
-    """What the look at the rows that the command had no business with has tested."""
+def _beside(before: tuple[Record, ...], command: c.Command, outcome: o.Outcome, pieces: tuple[Part, ...]) -> Checks:
+    """What the look at the rows that the command had no business with has tested; where a hook raised, any change is
+    one that was not rolled back (`stray`).
+    """
+    if type(outcome) is o.HookRaised or (type(outcome) is o.Recovered and outcome.failed):
+        return ()
     mine = [part.job for part in pieces]
     asked = ended = other = False
     for job, record in enumerate(before, 1):
