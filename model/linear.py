@@ -23,7 +23,7 @@ from .queues import PENDING
 from .race_names import as_answered, changed_row, named, unexplained
 from .step import outcome_fault, parts
 from .view import checks_of_view, mismatch
-from .whole import whole_claim, whole_sweep
+from .whole import OF_NO_OTHER, repeats_id, whole_claim, whole_sweep
 from .world import SETUP, Checks, Context, Record, Violation, World
 
 
@@ -110,6 +110,10 @@ def _wholes(world: World, operations: Sequence[Operation]) -> Checks | Violation
         if isinstance(whole, Violation):
             return whole
         checks += whole
+    if world.spec.fence == "attempt_id":
+        claims = [each.outcome for each in operations if isinstance(each.outcome, o.Claimed)]
+        if repeats_id(world, [handle for claimed in claims for handle in claimed.handles]):
+            return Violation(OF_NO_OTHER.clause, OF_NO_OTHER.reason, "claims that overlapped have minted one id twice")
     return checks
 
 

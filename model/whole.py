@@ -5,6 +5,7 @@ Completeness binds only an operation that nothing overlapped (contract.md, "Over
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from . import commands as c
@@ -12,7 +13,6 @@ from . import outcomes as o
 from .moves import (
     OWN_PREFIX,
     RECORDED,
-    TOKEN,
     claim_fault,
     claimable,
     differs_by_own_lease,
@@ -36,6 +36,7 @@ _HEAD = Check("CLAIM-14", "claim: past an excluded head", True)
 _ROLLED_BACK = Check("CLAIM-12", "claim: hook raised, rolled back", True)
 _HOOKED = Check("CLAIM-12", "claim: hook given the claimed jobs", True)
 _RETURNED = Check("CLAIM-07", "claim: running but not returned", True)
+OF_NO_OTHER = Check("FENCE-03", "claim: a token that no other job has had", True)
 _ASKED_FOR = Check("CLAIM-15", "claim: the job asked for", True)
 _NO_OTHER = Check("CLAIM-15", "claim: no other job than the one asked for", True)
 
@@ -60,14 +61,17 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         claimed.append(handle.job)
     if command.job is not None and claimed not in ([], [command.job]):
         return Violation(_NO_OTHER.clause, _NO_OTHER.reason, f"job {command.job} was asked for, claimed: {claimed}")
-    if world.spec.fence == "attempt_id" and claimed and _used(world, outcome):
-        return Violation(TOKEN.clause, TOKEN.reason, "another job's claim has returned this attempt id before")
+    checks: list[Check] = []
+    if world.spec.fence == "attempt_id" and claimed:
+        if repeats_id(world, outcome.handles):
+            return Violation(OF_NO_OTHER.clause, OF_NO_OTHER.reason, "an attempt of another job has this id too")
+        if len(claimed) > 1 or any(record.issued for job, record in enumerate(world.jobs, 1) if job not in claimed):
+            checks.append(OF_NO_OTHER)
     count = len(claimed)
     if count > command.limit:
         return Violation(_LIMIT.clause, _LIMIT.reason, f"{count} claimed, at most {command.limit} were to be scanned")
     if count > command.max_claims:
         return Violation(_MAX.clause, _MAX.reason, f"{count} claimed, at most {command.max_claims} were asked for")
-    checks: list[Check] = []
     if hook is not None and count:
         if hook.kind in ("raise", "cancel") or (hook.kind == "poison" and hook.job in claimed):
             return Violation(_ROLLED_BACK.clause, _ROLLED_BACK.reason, "the hook raised, yet the claim went through")
@@ -109,9 +113,9 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
     return tuple(checks)
 
 
-def _used(world: World, claimed: o.Claimed) -> bool:
-    """Whether an attempt id that this claim mints is that of another job's attempt (FENCE-03)."""
-    tokens = [handle.token for handle in claimed.handles]
+def repeats_id(world: World, minted: Sequence[c.Handle]) -> bool:
+    """Whether among the attempt ids that claims have minted is one of another job's attempt (FENCE-03)."""
+    tokens = [handle.token for handle in minted]
     known = {token for record in world.jobs for _, token in record.issued}
     return len(set(tokens)) < len(tokens) or not known.isdisjoint(tokens)
 
