@@ -76,7 +76,8 @@ def unexplained(world: World, job: int, row: Row, moves: Sequence[Move], operati
                 if found is not None:
                     return found
             if move.parts:
-                return blame_rejected(move.parts[-1], before, row, move.operation.now)
+                old = None if rows is None else rows[job - 1]
+                return blame_rejected(move.parts[-1], before, row, old, move.operation.now)
     suspects = claims if taken and claims else operations
     if not suspects:
         return Violation(SETUP, "rows changed by themselves", "no command ran, yet a row changed")

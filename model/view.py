@@ -178,9 +178,10 @@ def _cancel_clause(before: Record, field: str) -> str:
     return "CANCEL-01" if before.status == PENDING else "CANCEL-02"
 
 
-def blame_rejected(part: Part, before: Record, row: Row, now: int) -> Violation:
+def blame_rejected(part: Part, before: Record, row: Row, old: Row | None, now: int) -> Violation:
     """The clause that a call breaks which reports no effect, if the row changed all the same: the rule that forbade it,
-    that of the naming table's row, or that of a look that changes what it looks at.
+    that of the naming table's row, or that of a look that changes what it looks at. `old` is the row before it, None
+    where nobody looked.
     """
     command = part.command
     if type(command) is c.RequestCancel:
@@ -188,7 +189,7 @@ def blame_rejected(part: Part, before: Record, row: Row, now: int) -> Violation:
     looked = LOOKS.get(type(command))
     if looked is not None:
         return Violation(looked.clause, looked.reason, f"a look changed job {part.job}'s row")
-    if refers_to(before, command) and row.artifact is None:
+    if refers_to(before, command) and row.artifact is None and (old is None or old.artifact is not None):
         return Violation(KEPT.clause, KEPT.reason, f"job {part.job} still refers to the artifact that was deleted")
     assert isinstance(command, c.HandleCommand)
     check = refusal(before, command, now)
