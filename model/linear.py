@@ -253,19 +253,22 @@ def _effects(
     if not pieces:
         yield record, last
         return
-    for part in _with_dues(pieces[0], now, row):
+    for part in _as_shown(pieces[0], now, row):
         judged = step_part(record, part, now)
         if not isinstance(judged, Violation):
             change = last if judged[0] is record else Change(part, record, judged[0], now, last)
             yield from _effects(judged[0], change, pieces[1:], now, row)
 
 
-def _with_dues(part: Part, now: int, row: Row) -> Iterator[Part]:
-    """The part with each instant at which a job may be due again, legal or not: as `outcomes` has it, as the row tells
-    and, where the job went on from there, the earliest.
+def _as_shown(part: Part, now: int, row: Row) -> Iterator[Part]:
+    """The part with each value that the queue may have chosen, legal or not. An instant at which a job is due again: as
+    `outcomes` has it, as the row tells and, where the job went on from there, the earliest. An attempt's id: as the row
+    tells and, where the job went on from there, one that nobody has seen.
     """
     yield part
     answer = part.answer
+    if isinstance(answer, c.Handle) and type(row.token) is str:
+        yield part._replace(answer=c.Handle(answer.job, answer.worker, row.token))
     if isinstance(answer, (o.Accepted, o.RecoveredRow)) and answer.status == PENDING:
         for due in (row.due, now + 1):
             again = (
