@@ -234,7 +234,7 @@ class _Job:
         """The clause that the row breaks if this order is what happened."""
         old = None if self.world.rows is None else self.world.rows[self.job - 1]
         if last is not None:
-            return changed_row(last, self.row, old)
+            return changed_row(last, self.row, old, self.moves)
         if self.row == old or (old is None and mismatch(record, self.row) is None):
             return None
         return unexplained(self.world, self.job, self.row, self.moves, self.operations)
