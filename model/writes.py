@@ -164,11 +164,13 @@ def judge_write(record: Record, command: c.Command, answer: Answer, now: int) ->
         if refused is _AFTER_CANCEL:
             return _end(record, CANCELLED, answer, _AFTER_CANCEL, "after a cancel request it must end", command)
         return Violation(refused.clause, refused.reason, f"must be rejected: {_OWN_REASONS[refused]}")
+    # Where completion wins, the table's row of a success after a cancel request comes before that of the holder.
+    held = () if kind is c.Complete and record.cancel is not None else _REFUSED[kind, at, True]
     if not accepted:
-        check = _REFUSED[kind, at, True][0]
+        check = held[0] if held else _WINS
         return Violation(check.clause, check.reason, "must be accepted: the current holder, its lease valid")
     judged = _ACCEPTS[kind](record, command, answer, now)
-    return judged if isinstance(judged, Violation) else (judged[0], _REFUSED[kind, at, True] + judged[1])
+    return judged if isinstance(judged, Violation) else (judged[0], held + judged[1])
 
 
 def refusal(record: Record, command: c.HandleCommand, now: int) -> Check:
