@@ -84,7 +84,8 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         return tuple(checks)
     ready, barred = _surveyed(world, context.now)
     if command.job is not None:
-        return _of_one(world, command.job, ready, count, checks)
+        checks += [fault for job, fault in barred if job == command.job]
+        return _of_one(command.job, ready, count, checks)
     ordered = world.spec.ordered
     if ordered and claimed != ready[:count] and sorted(claimed) != ready[:count]:
         return Violation(_ORDER.clause, _ORDER.reason, f"due, oldest first: {ready}; claimed: {claimed}")
@@ -120,14 +121,14 @@ def repeats_id(world: World, minted: Sequence[c.Handle]) -> bool:
     return len(set(tokens)) < len(tokens) or not known.isdisjoint(tokens)
 
 
-def _of_one(world: World, job: c.JobId | c.JobRef, ready: list[int], count: int, checks: list[Check]) -> Whole:
+def _of_one(job: c.JobId | c.JobRef, ready: list[int], count: int, checks: list[Check]) -> Whole:
     """A claim of one job takes it if it may, and no other in its place (CLAIM-15)."""
     if not count and job in ready:
         return Violation(_ASKED_FOR.clause, _ASKED_FOR.reason, f"job {job} is due and was not claimed")
     others = [other for other in ready if other != job]
-    if count and others and others[0] < job:  # type: ignore[operator]
+    if count:
         checks.append(_ASKED_FOR)
-    elif others:
+    if others:
         checks.append(_NO_OTHER)
     return tuple(checks)
 
@@ -158,7 +159,7 @@ def _starved(world: World, first: int, now: int) -> Violation:
 def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...], context: Context) -> Whole:
     if command.hook is None or command.hook.kind == "ok":
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", "the hook did not raise")
-    ready = eligible(world, command, context.now)
+    candidates = ready = eligible(world, command, context.now)
     if world.spec.ordered:
         ready = ready[: min(command.limit, command.max_claims)]
     if context.overlapped:
@@ -167,6 +168,9 @@ def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...]
         fault = claim_fault(world.jobs[job - 1], context.now) if 0 < job <= len(world.jobs) else None
         if fault is not None:
             return Violation(fault.clause, fault.reason, f"the hook was given job {job}, which must not be claimed")
+        if command.job not in (None, job):
+            why = f"the hook was given job {job}, job {command.job} was asked for"
+            return Violation(_NO_OTHER.clause, _NO_OTHER.reason, why)
     if not ready or (command.hook.kind == "poison" and command.hook.job not in ready):
         why = "nothing that the hook raises for was to be claimed"
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", why)
@@ -175,7 +179,8 @@ def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...]
         return Violation(check.clause, check.reason, f"the hook was given {given}, to be claimed were at most {ready}")
     if world.spec.ordered and sorted(given) != ready[: len(given)]:
         return Violation(_ORDER.clause, _ORDER.reason, f"the hook was given {given}, due, oldest first: {ready}")
-    if not given or (command.hook.kind == "poison" and command.hook.job not in given):
+    missing = command.hook.kind == "poison" and command.hook.job not in given
+    if missing or not given or not set(candidates).issuperset(given):
         return Violation(_HOOKED.clause, _HOOKED.reason, f"the hook was given {given}, to be claimed were {ready}")
     return (_ROLLED_BACK,)
 
