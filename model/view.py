@@ -326,14 +326,14 @@ def checks_beside(command: c.Command, asked: bool, ended: bool, other: bool) -> 
     return known
 
 
-_AFTER: dict[tuple[type, str, bool, bool, bool, bool], Checks] = {}
+_AFTER: dict[tuple[type, str, QueueSpec, bool, bool], Checks] = {}
 
 
 def checks_of_view(command: c.Command, after: Record) -> Checks:
     """What the look at the row of an accepted part has tested (all with teeth: a differing row breaks this clause)."""
     kind, spec, stored = type(command), after.spec, after.artifact is not None
     cut = after.deadline is not None and cut_short(command, after)
-    key = (kind, after.status, spec.stores_code, spec.artifacts, stored, cut)
+    key = (kind, after.status, spec, stored, cut)
     known = _AFTER.get(key)
     if known is None:
         known = _AFTER[key] = tuple(
@@ -362,7 +362,8 @@ def _view_clauses(kind: type, status: str, spec: QueueSpec, stored: bool) -> set
         clauses.add("ERR-03")
     if spec.artifacts and kind is not c.Claim and (stored or status in (RUNNING, SUCCEEDED)):
         clauses.add("FENCE-04")
-    if stored and status != RUNNING:
+    # Where a row's token is looked at for itself, another one breaks the clause that set it.
+    if stored and status != RUNNING and not (status == PENDING and spec.counts_generations):
         clauses.add("INV-5")
     if kind in c.SWEEPS and ended:
         clauses.add("TERM-03")
