@@ -10,10 +10,11 @@ from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.legal import outcomes
 from fencepost.model.paths import Binding, Dangling
-from fencepost.model.queues import QUEUES, QueueSpec
+from fencepost.model.queues import QueueSpec
 from fencepost.model.step import step
 from fencepost.model.trace import Trace
 from fencepost.model.world import Context, Step, Violation, World
+from fencepost.reports.phrases import with_attempts_named
 from fencepost.reports.result import FailureResult
 from fencepost.reports.story import Failure, story
 from fencepost.scenarios import Found, Scenario, any_of, expectation_of, write
@@ -27,7 +28,7 @@ FOLDER = Path(".fencepost")
 class Finding:
     """One violated clause with its shortest trace. `unreduced` is the length that the trace had when it was found."""
 
-    queue: str
+    queue: QueueSpec
     trace: Trace
     violation: Violation
     unreduced: int
@@ -53,8 +54,8 @@ def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> 
     return FailureResult(
         clause=violation.clause,
         reason=violation.reason,
-        why=violation.why,
-        queue=finding.queue,
+        why=with_attempts_named(violation.why, finding.trace),
+        queue=finding.queue.key,
         scenario=str(path),
         length=finding.trace.length,
         story=text,
@@ -67,13 +68,13 @@ def scenario_of(finding: Finding, adapter: str, seed: int) -> Scenario:
     return Scenario(
         id="found",
         clause=violation.clause,
-        queue=finding.queue,
+        queue=finding.queue.key,
         title=CLAUSES[violation.clause].title,
         trace=finding.trace,
         adapters=(adapter,) if finding.trace.schedule is not None else None,
         source="found",
-        found=Found(adapter, seed, violation.reason, violation.why),
-        expected=expectations(finding.trace, QUEUES[finding.queue]),
+        found=Found(adapter, seed, violation.reason, with_attempts_named(violation.why, finding.trace)),
+        expected=expectations(finding.trace, finding.queue),
     )
 
 

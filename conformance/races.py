@@ -93,13 +93,13 @@ def _shortened(session: Session, trace: Trace, violation: Violation) -> Finding:
         if run.violation is None or run.violation.clause != violation.clause:
             return _as_found(session, trace, violation)
         told = reduced(session, run)
-        return Finding(session.spec.key, told.trace, told.violation, trace.length)
+        return Finding(session.spec, told.trace, told.violation, trace.length)
     try:
         shorter = session.run(reduce_race(session.adapter, session.spec, trace, violation.clause))
     except (LookupError, Unplayable):
         return _as_found(session, trace, violation)
-    return Finding(session.spec.key, shorter.trace, shorter.violation, trace.length)
+    return Finding(session.spec, shorter.trace, shorter.violation, trace.length)
 
 
 def _as_found(session: Session, trace: Trace, violation: Violation) -> Finding:
-    return Finding(session.spec.key, trace, violation, trace.length)
+    return Finding(session.spec, trace, violation, trace.length)

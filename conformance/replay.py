@@ -14,6 +14,7 @@ from typing import Literal
 from fencepost.adapters.contract import AdapterError, Gated
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
+from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace
 from fencepost.model.world import Violation
 from fencepost.reports.story import Failure, story
@@ -68,7 +69,7 @@ def replay(session: Session, scenario: Scenario) -> Replayed:
     return Replayed("pass", played.trace)
 
 
-def told(scenario: Scenario, adapter: str, path: str, replayed: Replayed) -> str:
+def told(scenario: Scenario, queue: QueueSpec, adapter: str, path: str, replayed: Replayed) -> str:
     """What came of a replay, for people: the story of a failure, or one line."""
     if replayed.verdict == "pass":
         return f"pass      {path}: {scenario.clause} holds on {adapter}, queue {scenario.queue}"
@@ -85,7 +86,7 @@ def told(scenario: Scenario, adapter: str, path: str, replayed: Replayed) -> str
             clause=violation.clause,
             reason=violation.reason,
             why=violation.why,
-            queue=scenario.queue,
+            queue=queue,
             adapter=adapter,
             trace=replayed.trace,
             scenario=path,

@@ -183,7 +183,7 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
 
 def _note_failure(plan: Plan, queue: str, session: Session, found: Run, counts: _Counts, listener: Listener) -> None:
     story = reduced(session, found)
-    finding = Finding(queue, story.trace, story.violation, len(found.done))
+    finding = Finding(session.spec, story.trace, story.violation, len(found.done))
     failure = report(finding, plan.adapter, plan.seed)
     counts.failures.append(failure)
     listener.failed(failure)

@@ -18,7 +18,7 @@ from fencepost.conformance.replay import Replayed, replay, told
 from fencepost.conformance.session import Session
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.queues import QUEUES
+from fencepost.model.queues import BACKFILL, QUEUES
 from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.world import Violation
 from fencepost.scenarios import Scenario, dump, load, loads
@@ -119,7 +119,7 @@ def test_a_clause_that_breaks_before_the_lanes_fails_with_its_story(sessions: Se
     )  # fmt: skip
     replayed = replay(sessions.of(Late(), "backfill"), late)
     assert replayed.verdict == "fail"
-    story = told(late, "late", "file.yaml", replayed)
+    story = told(late, BACKFILL, "late", "file.yaml", replayed)
     assert story.startswith("FENCE-01 ") and "must be rejected: w1's lease has expired" in story
 
 
@@ -145,7 +145,7 @@ def test_a_handle_that_does_not_last_is_a_failure(sessions: Sessions) -> None:
 def test_what_never_tested_its_clause_is_no_pass(sessions: Sessions, scenario: Scenario) -> None:
     replayed = replay(sessions.right("backfill"), scenario)
     assert (replayed.verdict, replayed.violation) == ("not exercised", None)
-    line = told(scenario, "sqlite", "file.yaml", replayed)
+    line = told(scenario, BACKFILL, "sqlite", "file.yaml", replayed)
     assert line.startswith("not exercised  file.yaml: ") and f"no step of it tests {scenario.clause}" in line
 
 
@@ -172,7 +172,7 @@ LATE_SUCCESS = answered(
 
 
 def test_a_found_file_takes_every_legal_answer_for_the_one_that_was_wrong() -> None:
-    found = scenario_of(Finding("backfill", LATE_SUCCESS, Violation("CANCEL-06", "r", "w"), 4), "sqlite", 1)
+    found = scenario_of(Finding(BACKFILL, LATE_SUCCESS, Violation("CANCEL-06", "r", "w"), 4), "sqlite", 1)
     assert "{do: complete, handle: 2, expect: {any: [rejected, {accepted: cancelled}]}}" in dump(found)
 
 
@@ -197,7 +197,7 @@ def test_a_found_race_demands_what_was_answered_before_it() -> None:
 
 def test_what_was_found_passes_once_all_is_right_though_no_check_is_left_to_make(sessions: Sessions) -> None:
     unreturned = answered((c.Enqueue(), o.Enqueued(1)), (c.Enqueue(), o.Enqueued(2)), (c.Claim(1, 2, 2), CLAIMED))
-    finding = Finding("backfill", unreturned, Violation("CLAIM-07", "claim: running but not returned", "w"), 3)
+    finding = Finding(BACKFILL, unreturned, Violation("CLAIM-07", "claim: running but not returned", "w"), 3)
     found = scenario_of(finding, "sqlite", 1)
     assert replay(sessions.right("backfill"), found).verdict == "pass"
     assert replay(sessions.of(mutated("claim-returns-first"), "backfill"), found).verdict == "fail"
