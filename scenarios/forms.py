@@ -98,12 +98,17 @@ _FIELDS: dict[str, Any] = {
 }
 """Fields that are written otherwise than the model holds them, or that have bounds; by name in every command."""
 
-_ANY_CONFIGURATION: dict[str, Any] = {"lease": _Signed, "heartbeat": _Signed}
-"""What a queue is asked to take or to refuse (LEASE-01) has no bounds of its own."""
+_OTHERWISE: dict[type[c.Command], dict[str, Any]] = {
+    c.Configure: {"lease": _Signed, "heartbeat": _Signed},
+    c.Plant: {**_FIELDS, "seconds": _Signed},
+}
+"""What a queue is asked to take or to refuse (LEASE-01) has no bounds of its own, and a deadline may be planted in the
+past.
+"""
 
 
 def _command_form(command: type[c.Command]) -> type[Form]:
-    known = _ANY_CONFIGURATION if command is c.Configure else _FIELDS
+    known = _OTHERWISE.get(command, _FIELDS)
     own = {name: command.__annotations__[name] for name in field_names(command) if name not in known}
     hints = get_type_hints(SimpleNamespace(__annotations__=own), vars(c))
     fields: dict[str, Any] = {}
