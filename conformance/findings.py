@@ -35,7 +35,8 @@ class Finding:
 
 def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> FailureResult:
     """Write the scenario file and tell the story."""
-    path = write(scenario_of(finding, adapter, seed), folder / "failures")
+    own = {finding.queue.key: finding.queue}
+    path = write(scenario_of(finding, adapter, seed), folder / "failures", lambda adapters: own)
     violation = finding.violation
     text = story(
         Failure(

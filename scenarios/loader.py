@@ -6,7 +6,7 @@ It must never run a trace nor import an adapter; adapters' names are checked aga
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -72,34 +72,40 @@ ANSWERS: dict[type[c.Command], tuple[str, ...]] = {command: _answers(command) fo
 """What each command can answer; anything else in `expect:` is a slip of the pen."""
 
 
-def load(path: Path | str) -> Scenario:
-    """The scenario in this file.
+QueuesOf = Callable[[Sequence[str]], Mapping[str, QueueSpec]]
+"""The queues of the first of these adapters, by key."""
+
+
+def load(path: Path | str, queues_of: QueuesOf = lambda adapters: QUEUES) -> Scenario:
+    """The scenario in this file. `queues_of` is asked, with the adapters that the file names, for a queue that is none
+    of the contract's.
 
     Raises:
         ScenarioError: it cannot be read or is not a scenario; names the file, the step or line, and what to do.
     """
     path = Path(path)
     try:
-        return loads(path.read_text(encoding="utf-8"), str(path))
+        return loads(path.read_text(encoding="utf-8"), str(path), queues_of)
     except OSError as fault:
         raise ScenarioError(f"{path}: cannot be read ({fault.strerror}); check the path") from fault
     except UnicodeDecodeError as fault:
         raise ScenarioError(f"{path}: is not UTF-8 text; save it as UTF-8") from fault
 
 
-def loads(text: str, name: str = "scenario") -> Scenario:
-    """The scenario in this text; `name` stands in errors.
+def loads(text: str, name: str = "scenario", queues_of: QueuesOf = lambda adapters: QUEUES) -> Scenario:
+    """The scenario in this text; `name` stands in errors, `queues_of` as for `load`.
 
     Raises:
         ScenarioError: as `load`.
     """
-    return _Reader(name).read(text)
+    return _Reader(name, queues_of).read(text)
 
 
 class _Reader:
     """One pass over one file. Steps are numbered as they are read; lanes see the prefix and themselves."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, queues_of: QueuesOf) -> None:
+        self.queues_of = queues_of
         self.place = self.name = name
         self.label = self.prefix = 0
         self.all: dict[int, c.Command] = {}
@@ -149,11 +155,15 @@ class _Reader:
     def header(self, file: FileForm) -> None:
         if file.clause not in CLAUSES:
             raise self.fail(f"unknown clause `{file.clause}`{_nearest(file.clause, CLAUSES)}")
-        if file.queue not in QUEUES:
+        queues: Mapping[str, QueueSpec] = QUEUES
+        if file.queue not in queues:
             if file.queue in ALL_QUEUES:
                 raise self.fail(f"queue `{file.queue}` is not built in this version; built: {', '.join(QUEUES)}")
-            raise self.fail(f"unknown queue `{file.queue}`{_nearest(file.queue, QUEUES)}")
-        self.spec = QUEUES[file.queue]
+            named = [*((file.found.adapter,) if file.found is not None else ()), *(file.adapters or ())]
+            queues = self.queues_of(named)
+        if file.queue not in queues:
+            raise self.fail(f"unknown queue `{file.queue}`{_nearest(file.queue, queues)}")
+        self.spec = queues[file.queue]
         known = _adapters()
         for adapter in file.adapters or ():
             if adapter not in known and ":" not in adapter:

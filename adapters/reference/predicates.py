@@ -77,7 +77,8 @@ due = Pred(
 )
 budget_left = Pred("budget_left", "REC-03", "attempt_count", lambda c, a: c.attempt_count < c.max_attempts)
 
-# What its artifact's key is to it.
+# What an object is to it: its artifact, or one of its attempt's that may still be on the way to become that. An attempt
+# that no longer runs never runs again, so that what was seen to be neither stays so.
 refers = Pred("refers", "FENCE-07", "artifact_key", lambda c, a: c.artifact_key == a.key)
 may_refer = Pred(
     "may_refer", "FENCE-07", "attempt_id", lambda c, a: and_(c.status == RUNNING, c.attempt_id == a.attempt)

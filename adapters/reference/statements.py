@@ -157,10 +157,9 @@ class Statements:
         return _statement(sql.on_conflict_do_update(index_elements=["key"], set_={"attempt": sql.excluded.attempt}))
 
     def _clean_up(self, objects: Table) -> Statement:
-        """The job is locked while it is looked at, where a database has such locks: a promotion may be under way."""
-        job = select(or_(False, *self._where(self._rules.kept_if))).where(self._c.id == self._a.job).with_for_update()
-        kept = sa.func.coalesce(job.scalar_subquery(), sa.false())
-        return _statement(sa.delete(objects).where(objects.c.key == self._a.key, ~kept))
+        kept = or_(sa.false(), *self._where(self._rules.kept_if))
+        wanted = sa.exists().where(self._c.id == self._a.job, kept)
+        return _statement(sa.delete(objects).where(objects.c.key == self._a.key, ~wanted))
 
     def _artifact(self, objects: Table) -> Statement:
         stored = self._table.outerjoin(objects, objects.c.key == self._columns["artifact_key"])
