@@ -5,33 +5,26 @@ This module must never know of claims or sweeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fencepost.adapters.reference import predicates as p
 from fencepost.adapters.reference.rules import Verb
 
 from . import wrong as w
-from .mutant import Change, Mutant, add, both, but, drop, put, shift
+from .mutant import Change, Mutant, add, both, but, drop, each, put, shift
 
 WRITES = (Verb.COMPLETE, Verb.FAIL, Verb.RELEASE, Verb.ACKNOWLEDGE)
 """The writes that end a lease; a renewal's faults have clauses of their own."""
 
-_REPORT = {
-    ("anybody", Verb.RELEASE): " (ShedLock#1986)",
-    ("anybody", Verb.FAIL): " (litestar-queues#36)",
-    ("older-token", Verb.COMPLETE): " (bull#308)",
-    ("silent", Verb.COMPLETE): " (queue-jobs-worker#24)",
-}
+OF_QUEUE = {"backfill": WRITES, "screenshot": (Verb.SKIP,), "build": (Verb.PUT_ARTIFACT,)}
+"""The writes that a fault is planted in, each on a queue that has them."""
 
 
-def _each(
-    kind: str, clause: str, title: str, change: Callable[[Verb], Change], queue: str = "backfill"
-) -> tuple[Mutant, ...]:
-    """The same fault in each of the writes."""
-    return tuple(
-        Mutant(f"{verb}-{kind}", clause, f"{title.format(verb)}{_REPORT.get((kind, verb), '')}.", change(verb), queue)
-        for verb in WRITES
-    )
+def _everywhere(
+    kind: str, clause: str, title: str, change: Callable[[Verb], Change], reports: dict[Verb, str] | None = None
+) -> Iterator[Mutant]:
+    for queue, verbs in OF_QUEUE.items():
+        yield from each(kind, clause, title, change, verbs, queue, reports or {})
 
 
 LEASE_MUTANTS: tuple[Mutant, ...] = (
@@ -96,32 +89,50 @@ LEASE_MUTANTS: tuple[Mutant, ...] = (
 )
 
 FENCE_MUTANTS: tuple[Mutant, ...] = (
-    *_each(
+    *_everywhere(
         "expired",
         "FENCE-01",
         "An expired lease does not stop its holder's {}",
         lambda verb: drop(f"fence.{verb}", "lease_valid"),
     ),
-    *_each(
+    *_everywhere(
         "at-expiry",
         "FENCE-01",
         "The lease still counts as valid at the instant of its expiry, for {}",
         lambda verb: shift(f"fence.{verb}", "lease_valid"),
     ),
-    *_each(
+    *each(
         "anybody",
         "FENCE-02",
         "A superseded worker's {} is accepted while another one holds the job",
         lambda verb: drop(f"fence.{verb}", "owned"),
+        WRITES,
+        reports={Verb.RELEASE: "ShedLock#1986", Verb.FAIL: "litestar-queues#36"},
     ),
-    *_each(
+    *each(
+        "anybody",
+        "FENCE-02",
+        "A superseded worker's {} is accepted while another one holds the job",
+        lambda verb: drop(f"fence.{verb}", "owned"),
+        (Verb.SKIP,),
+        "screenshot",
+    ),
+    *each(
         "older-token",
         "FENCE-03",
         "The same worker's older handle still passes for {}",
         lambda verb: drop(f"fence.{verb}", "same_generation"),
+        WRITES,
         "mutation",
+        {Verb.COMPLETE: "bull#308"},
     ),
-    *_each("silent", "FENCE-06", "A refused {} is reported as done", lambda verb: but("silent", frozenset({verb}))),
+    *_everywhere(
+        "silent",
+        "FENCE-06",
+        "A refused {} is reported as done",
+        lambda verb: but("silent", frozenset({verb})),
+        {Verb.COMPLETE: "queue-jobs-worker#24"},
+    ),
     Mutant(
         "renew-silent",
         "FENCE-06",
