@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost.model import commands as c
-from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.legal import outcomes
-from fencepost.model.paths import Binding, Dangling
+from fencepost.model.paths import Binding, Dangling, Naming
 from fencepost.model.queues import QueueSpec
 from fencepost.model.step import step
 from fencepost.model.trace import Trace
 from fencepost.model.world import Context, Step, Violation, World
+from fencepost.reports.phrases import with_attempts_named
 from fencepost.reports.result import FailureResult
 from fencepost.reports.story import Failure, story
 from fencepost.scenarios import Found, Scenario, any_of, expectation_of, write
@@ -53,7 +53,7 @@ def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> 
     return FailureResult(
         clause=violation.clause,
         reason=violation.reason,
-        why=violation.why,
+        why=with_attempts_named(violation.why, finding.trace),
         queue=finding.queue.key,
         scenario=str(path),
         length=finding.trace.length,
@@ -72,7 +72,7 @@ def scenario_of(finding: Finding, adapter: str, seed: int) -> Scenario:
         trace=finding.trace,
         adapters=(adapter,) if finding.trace.schedule is not None else None,
         source="found",
-        found=Found(adapter, seed, violation.reason, violation.why),
+        found=Found(adapter, seed, violation.reason, with_attempts_named(violation.why, finding.trace)),
         expected=expectations(finding.trace, finding.queue),
     )
 
@@ -81,8 +81,7 @@ def expectations(trace: Trace, spec: QueueSpec) -> dict[int, Expected]:
     """What each sequential step must answer: what was observed, and for the one that broke the clause whatever the
     model calls legal. When a job is due again is left to the queue.
     """
-    world, binding = World(spec), Binding()
-    labels: dict[c.JobId, int] = {}
+    world, binding, naming = World(spec), Binding(), Naming()
     expected: dict[int, Expected] = {}
     broken = None if any(trace.lanes) else trace.steps[-1]
     for each in trace.steps:
@@ -97,10 +96,9 @@ def expectations(trace: Trace, spec: QueueSpec) -> dict[int, Expected]:
             legal = list(outcomes(world, command, context))
             after = step(world, command, legal[0], context)
             assert isinstance(after, Step), after
-        if isinstance(legal[0], o.Enqueued):
-            labels[legal[0].job] = each.label
-        if not isinstance(command, (c.Advance, c.Crash, c.Enqueue)):
-            expected[each.label] = any_of(expectation_of(outcome, labels, due=False) for outcome in legal)
+        naming.note(each.label, legal[0])
+        if not isinstance(command, (c.Advance, c.Crash, c.Enqueue, c.Plant)):
+            expected[each.label] = any_of(expectation_of(outcome, naming, due=False) for outcome in legal)
         binding.note(each.label, legal[0])
         world = after.world
     return expected
