@@ -7,7 +7,7 @@ from __future__ import annotations
 from fencepost.adapters.reference.rules import Attempt, Rules, Verb
 
 from . import wrong as w
-from .mutant import Mutant, both, but, drop, each, put, shift, twice
+from .mutant import Mutant, add, both, but, drop, each, put, shift, twice
 
 
 def _of_owner(attempt: Attempt) -> str:
@@ -33,7 +33,14 @@ ATTEMPT_MUTANTS: tuple[Mutant, ...] = (
         "FENCE-03",
         "The same worker's older attempt still passes for {}",
         lambda verb: drop(f"fence.{verb}", "same_attempt"),
-        (Verb.RENEW, Verb.COMPLETE, Verb.FAIL, Verb.RELEASE),
+        (Verb.COMPLETE, Verb.FAIL, Verb.RELEASE),
+        "build",
+    ),
+    Mutant(
+        "renew-older-attempt",
+        "FENCE-03",
+        "The same worker's older attempt renews its newer lease, and writes its own id back.",
+        both(drop("fence.renew", "same_attempt"), add("writes.renew.renewed", w.attempt_of_handle)),
         "build",
     ),
     Mutant(

@@ -7,9 +7,10 @@ from __future__ import annotations
 from fencepost.adapters.reference.rules import Verb
 
 from . import wrong as w
+from .fences import UPLOAD_ALSO
 from .mutant import Mutant, add, both, drop, each, put, shift, swap, twice
 
-_WRITES = (Verb.COMPLETE, Verb.FAIL, Verb.RELEASE, Verb.PUT_ARTIFACT)
+_WRITES = (Verb.COMPLETE, Verb.FAIL, Verb.RELEASE)
 
 DEADLINE_MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -82,13 +83,18 @@ DEADLINE_MUTANTS: tuple[Mutant, ...] = (
         shift("fence.renew", "in_time"),
         "build",
     ),
-    *each(
-        "past-deadline",
-        "DEAD-01",
-        "A deadline that has passed does not stop the holder's {}",
-        lambda verb: drop(f"fence.{verb}", "in_time"),
-        _WRITES,
-        "build",
+    *(
+        mutant
+        for verbs, also in ((_WRITES, ()), ((Verb.PUT_ARTIFACT,), UPLOAD_ALSO))
+        for mutant in each(
+            "past-deadline",
+            "DEAD-01",
+            "A deadline that has passed does not stop the holder's {}",
+            lambda verb: drop(f"fence.{verb}", "in_time"),
+            verbs,
+            "build",
+            also=also,
+        )
     ),
     *each(
         "at-deadline",

@@ -16,15 +16,14 @@ from .mutant import Change, Mutant, add, both, but, drop, each, put, shift
 WRITES = (Verb.COMPLETE, Verb.FAIL, Verb.RELEASE, Verb.ACKNOWLEDGE)
 """The writes that end a lease; a renewal's faults have clauses of their own."""
 
-OF_QUEUE = {"backfill": WRITES, "screenshot": (Verb.SKIP,), "build": (Verb.PUT_ARTIFACT,)}
-"""The writes that a fault is planted in, each on a queue that has them."""
+UPLOAD_ALSO = ("FENCE-06",)
+"""Stored once more by the same attempt, an artifact that is accepted changes nothing."""
 
 
-def _everywhere(
-    kind: str, clause: str, title: str, change: Callable[[Verb], Change], reports: dict[Verb, str] | None = None
-) -> Iterator[Mutant]:
-    for queue, verbs in OF_QUEUE.items():
-        yield from each(kind, clause, title, change, verbs, queue, reports or {})
+def _everywhere(kind: str, clause: str, title: str, change: Callable[[Verb], Change]) -> Iterator[Mutant]:
+    yield from each(kind, clause, title, change, WRITES)
+    yield from each(kind, clause, title, change, (Verb.SKIP,), "screenshot")
+    yield from each(kind, clause, title, change, (Verb.PUT_ARTIFACT,), "build", also=UPLOAD_ALSO)
 
 
 LEASE_MUTANTS: tuple[Mutant, ...] = (
@@ -101,21 +100,18 @@ FENCE_MUTANTS: tuple[Mutant, ...] = (
         "The lease still counts as valid at the instant of its expiry, for {}",
         lambda verb: shift(f"fence.{verb}", "lease_valid"),
     ),
-    *each(
-        "anybody",
-        "FENCE-02",
-        "A superseded worker's {} is accepted while another one holds the job",
-        lambda verb: drop(f"fence.{verb}", "owned"),
-        WRITES,
-        reports={Verb.RELEASE: "ShedLock#1986", Verb.FAIL: "litestar-queues#36"},
-    ),
-    *each(
-        "anybody",
-        "FENCE-02",
-        "A superseded worker's {} is accepted while another one holds the job",
-        lambda verb: drop(f"fence.{verb}", "owned"),
-        (Verb.SKIP,),
-        "screenshot",
+    *(
+        mutant
+        for verbs, queue in ((WRITES, "backfill"), ((Verb.SKIP,), "screenshot"))
+        for mutant in each(
+            "anybody",
+            "FENCE-02",
+            "A superseded worker's {} is accepted while another one holds the job",
+            lambda verb: drop(f"fence.{verb}", "owned"),
+            verbs,
+            queue,
+            {Verb.RELEASE: "ShedLock#1986", Verb.FAIL: "litestar-queues#36"},
+        )
     ),
     *each(
         "older-token",
@@ -126,12 +122,18 @@ FENCE_MUTANTS: tuple[Mutant, ...] = (
         "mutation",
         {Verb.COMPLETE: "bull#308"},
     ),
-    *_everywhere(
-        "silent",
-        "FENCE-06",
-        "A refused {} is reported as done",
-        lambda verb: but("silent", frozenset({verb})),
-        {Verb.COMPLETE: "queue-jobs-worker#24"},
+    *(
+        mutant
+        for verbs, queue in ((WRITES, "backfill"), ((Verb.SKIP,), "screenshot"), ((Verb.PUT_ARTIFACT,), "build"))
+        for mutant in each(
+            "silent",
+            "FENCE-06",
+            "A refused {} is reported as done",
+            lambda verb: but("silent", frozenset({verb})),
+            verbs,
+            queue,
+            {Verb.COMPLETE: "queue-jobs-worker#24"},
+        )
     ),
     Mutant(
         "renew-silent",

@@ -48,6 +48,7 @@ def each(
     verbs: Iterable[Verb],
     queue: str = "backfill",
     reports: Mapping[Verb, str] = _NO_REPORTS,
+    also: tuple[str, ...] = (),
 ) -> tuple[Mutant, ...]:
     """The same fault in each of these verbs. `title` has a place for the verb and no full stop; `reports` names public
     reports of it.
@@ -60,6 +61,7 @@ def each(
             + (f" ({reports[verb]})." if verb in reports else "."),
             change(verb),
             queue,
+            also=also,
         )
         for verb in verbs
     )

@@ -93,7 +93,7 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         "REC-01",
         "An expired job is left to its owner while that one beats for another job (oban#862).",
         put("expired", "lease_expired", w.owner_is_idle),
-        also=("CANCEL-05", "REC-03", "REC-04", "REC-12"),
+        also=("CANCEL-05", "LEASE-07", "REC-03", "REC-04", "REC-12"),
     ),
     Mutant(
         "recover-content-code",

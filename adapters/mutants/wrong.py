@@ -65,6 +65,7 @@ attempt_of_count = assign(
     lambda c, a: c.id.cast(String) + "/" + (c.attempt_count + 1).cast(String),
 )  # fmt: skip
 attempt_kept = assign("attempt_id", "FENCE-03", lambda c, a: func.coalesce(c.attempt_id, a.fresh_attempt))
+attempt_of_handle = assign("attempt_id", "FENCE-03", lambda c, a: a.attempt)
 attempt_lost = assign("attempt_id", "INV-5", lambda c, a: None)
 artifact_lost = assign("artifact_key", "FENCE-04", lambda c, a: None)
 this_or_older = Pred("this_or_older", "CLAIM-15", "id", lambda c, a: c.id <= a.job)
