@@ -10,7 +10,7 @@ from functools import cache
 from typing import TypeAlias
 
 from fencepost.model import commands as c
-from fencepost.model.choices import FAILURES, meets
+from fencepost.model.choices import FAILURES, just_passed, leftover, meets
 from fencepost.model.queues import PENDING, RUNNING, QueueSpec
 from fencepost.model.world import World, expired, sweepable
 
@@ -139,6 +139,14 @@ def to_deadline(world: World, number: int) -> c.Command:
     return c.Advance(ahead if ahead > 0 else 1)
 
 
+def to_free(world: World, number: int) -> c.Command:
+    """To where a lease that was left on a pending job ends, or to a tick beside it."""
+    left = [record.expires - world.now for record in world.jobs if record.status == PENDING and record.expires]
+    ahead = [each for each in left if each > 0]
+    number, at = divmod(number, len(ahead))
+    return c.Advance(max(ahead[at] + (0, 0, -1, 1)[number % 4], 1))
+
+
 def to_expiry(world: World, number: int) -> c.Command:
     """To one job's expiry, or to the last one of all, so that a sweep meets several."""
     expiries = [record.expires or 0 for record in world.jobs if record.status == RUNNING]
@@ -205,6 +213,12 @@ def outrun_write(world: World, number: int) -> c.Command:
     if world.jobs[handle.job - 1].cancel is not None and number % 2:  # type: ignore[operator]
         return c.Acknowledge(handle)
     return _write(handle, world, number // 2)
+
+
+def outrun_upload(world: World, number: int) -> c.Command:
+    """A superseded worker's upload beside the artifact that the job refers to."""
+    beside = [each for each in _outrun(world) if world.jobs[each[0] - 1].artifact is not None]
+    return c.PutArtifact(_pick(beside, number)[0])
 
 
 def late_write(world: World, number: int) -> c.Command:
@@ -331,11 +345,13 @@ def read_artifact(world: World, number: int) -> c.Command:
     return c.ReadArtifact(1 + number % len(world.jobs))
 
 
-def plant(world: World, number: int) -> c.Command:
-    """A deadline moved to now or soon; or a lease that is left on a pending job (CLAIM-15, DEAD-01)."""
-    spec = world.spec
+def plant_deadline(world: World, number: int) -> c.Command:
+    """A deadline moved to now, or to soon (DEAD-01)."""
     number, at = divmod(number, len(world.jobs))
-    number, soon = divmod(number, 3)
-    if spec.claims_by_id and world.jobs[at].status == PENDING and (number % 2 or not spec.deadline):
-        return c.Plant(at + 1, "lease", spec.lease_seconds // 4)
-    return c.Plant(at + 1, "deadline", (0, 1, spec.lease_seconds // 4)[soon])
+    return c.Plant(at + 1, "deadline", (just_passed(world.spec), 1, world.spec.lease_seconds // 4)[number % 3])
+
+
+def plant_lease(world: World, number: int) -> c.Command:
+    """A lease that is left on a pending job (CLAIM-15)."""
+    pending = _ordinals(world, PENDING)
+    return c.Plant(pending[number % len(pending)], "lease", leftover(world.spec))
