@@ -32,32 +32,34 @@ NOT_BUILT = Cell("not built", "not built")
 
 
 class Need(NamedTuple):
-    """What a clause needs of a queue: one of these flags of its spec, or this verb; and what is said of one without."""
+    """What a clause needs of a queue: one of these flags of its spec or one of these verbs; and what is said of a queue
+    that has none of them.
+    """
 
-    flags: tuple[str, ...]
     reason: str
-    verb: str = ""
+    flags: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
     gap: bool = False
 
     def met(self, spec: QueueSpec) -> bool:
         """Whether the queue has it."""
-        return self.verb in spec.verbs or any(getattr(spec, flag) for flag in self.flags)
+        return any(getattr(spec, flag) for flag in self.flags) or any(verb in spec.verbs for verb in self.verbs)
 
 
 def _has(*flags: str, else_it: str) -> Need:
     """The clause needs one of these flags: a queue without has not got what the clause is about."""
-    return Need(flags, else_it)
+    return Need(else_it, flags)
 
 
 def _served(*verbs: str) -> tuple[Need, ...]:
-    """The clause needs these verbs: a queue without one cannot be asked."""
-    return tuple(Need((), f"is not asked to {verb}", verb, gap=True) for verb in verbs)
+    """The clause needs all of these verbs: a queue without one cannot be asked."""
+    return tuple(Need(f"is not asked to {verb}", verbs=(verb,), gap=True) for verb in verbs)
 
 
 _ASKED = (_has("cancels", else_it="has no cancel"), *_served("request_cancel"))
 _DEADLINE = _has("deadline", else_it="declares no deadline")
 _ARTIFACTS = (_has("artifacts", else_it="stores no artifacts"), *_served("put_artifact", "read_artifact"))
-_HOOKS = Need(("hooks",), "is driven without hooks", gap=True)
+_HOOKS = Need("is driven without hooks", ("hooks",), gap=True)
 
 NEEDS: dict[str, tuple[Need, ...]] = {
     "CLAIM-02": _ASKED,

@@ -25,7 +25,7 @@ FIELDS = ("Field", "Default", "Means", "Clauses that need it")
 
 def capabilities_tables() -> str:
     """The tables of docs/capabilities-and-levels.md: queues, adapters, verbs, levels."""
-    verbs = sorted({need.verb for needs in NEEDS.values() for need in needs if need.verb})
+    verbs = sorted({verb for needs in NEEDS.values() for need in needs for verb in need.verbs})
     levels = ((str(level), _at(level, built=True), _at(level, built=False)) for level in LEVELS.values())
     sections = (
         ("What the queue is: `QueueSpec`", FIELDS, _fields(QueueSpec, _that_name)),
@@ -33,7 +33,7 @@ def capabilities_tables() -> str:
         (
             "Verbs that clauses need",
             ("Verb", "Clauses that need it"),
-            ((f"`{verb}`", _of_verb(verb)) for verb in verbs),
+            ((f"`{verb}`", _that_name(verb)) for verb in verbs),
         ),
         ("Clauses by level", ("Level", "Clauses", "Not built"), levels),
     )
@@ -73,18 +73,19 @@ def _default(field: Field[Any]) -> str:
     return "none" if value is None else str(value)
 
 
-def _that_name(field: str) -> str:
-    """The clauses that need this field of a queue's, each with the fields that would do as well."""
+def _that_name(name: str) -> str:
+    """The clauses that need this field of a queue's, or this verb, each with what would do as well."""
     return _listed(
-        clause + _else(need, field)
-        for clause in CLAUSES
-        for need in NEEDS.get(clause, ())
-        if field in map(_read_from, need.flags)
+        clause + _else(need, name) for clause in CLAUSES for need in NEEDS.get(clause, ()) if name in _names(need)
     )
 
 
-def _else(need: Need, field: str) -> str:
-    others = [f"`{other}`" for other in map(_read_from, need.flags) if other != field]
+def _names(need: Need) -> list[str]:
+    return [*map(_read_from, need.flags), *need.verbs]
+
+
+def _else(need: Need, name: str) -> str:
+    others = [f"`{other}`" for other in _names(need) if other != name]
     return f" (or {', '.join(others)})" if others else ""
 
 
@@ -97,10 +98,6 @@ def _of_capability(field: str) -> str:
         return _that_name(field)
     halves = [clause.id for clause in CLAUSES.values() if clause.also_interleaved and field == "gate"]
     return _listed([*(c for c in BUILT if needed_capability(c) == field), *(f"{half} (in part)" for half in halves)])
-
-
-def _of_verb(verb: str) -> str:
-    return _listed(clause for clause in CLAUSES if any(need.verb == verb for need in NEEDS.get(clause, ())))
 
 
 def _at(level: JobLevel, *, built: bool) -> str:
