@@ -111,9 +111,10 @@ def _fold(world: World, pieces: tuple[Part, ...], context: Context) -> tuple[tup
 
 
 def _refine(violation: Violation, world: World, part: Part, context: Context) -> Violation:
-    """Accepted with the row unchanged is FENCE-06, whatever else forbade it."""
+    """Accepted with the row unchanged is FENCE-06, whatever else forbade it, but for a success reported again."""
     if (
-        type(part.answer) is o.Accepted
+        violation.clause != "FENCE-05"
+        and type(part.answer) is o.Accepted
         and isinstance(part.command, c.HandleCommand)
         and context.view is not None
         and world.rows is not None
