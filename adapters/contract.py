@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -63,11 +64,18 @@ class Capabilities:
         return queue.narrowed(hooks=self.hooks, exact_clock=exact, without=self.without)
 
 
+Look: TypeAlias = Callable[[], Coroutine[object, object, object]]
+
+while_hooked: ContextVar[Look | None] = ContextVar("while_hooked", default=None)
+"""Who looks on while a hook runs, and so while the transaction is open that it runs in: a control of the harness's."""
+
+
 class HookRun:
     """A hook as the adapter runs it: call it with the job ids, before the commit, on the session it may use.
 
-    It never suspends, so a cancellation that it raises is always its own, and never that of the task that runs it.
-    `given` are the ids of the last call; the adapter reports them in its outcome.
+    `await run(jobs)`, or `run.call(jobs)` where nothing can be awaited. Unless somebody looks on it never suspends, so
+    a cancellation that it raises is always its own, and never that of the task that runs it. `given` are the ids of
+    the last call; the adapter reports them in its outcome.
     """
 
     __slots__ = ("given", "hook")
@@ -83,12 +91,39 @@ class HookRun:
             HookFailed: kind `raise`, or kind `poison` when its job is among `jobs`.
             asyncio.CancelledError: kind `cancel`.
         """
+        look = while_hooked.get()
+        if look is not None:
+            await look()
+        self._end(jobs)
+
+    def call(self, jobs: tuple[c.JobId, ...]) -> None:
+        """The same as a plain function. Raises as `await run(jobs)` does."""
+        look = while_hooked.get()
+        if look is not None:
+            looking = look()
+            try:
+                looking.send(None)  # a plain adapter's verbs never suspend; what does is left alone
+            except StopIteration:
+                pass
+            finally:
+                looking.close()
+        self._end(jobs)
+
+    def _end(self, jobs: tuple[c.JobId, ...]) -> None:
         self.given = jobs
         kind = self.hook.kind
         if kind == "cancel":
             raise asyncio.CancelledError
         if kind == "raise" or (kind == "poison" and self.hook.job in jobs):
             raise HookFailed
+
+
+def unserved(actor: object, form: str, verb: str) -> AdapterError:
+    """The fault of an actor that lacks this verb; `form` is `def` or `async def`."""
+    return AdapterError(
+        f"{type(actor).__name__} has no verb {verb!r}; write `{form} {verb}(self, command, now)`, "
+        f"or declare Capabilities(without=frozenset({{{verb!r}}}))"
+    )
 
 
 class Actor:
@@ -102,8 +137,12 @@ class Actor:
         """
         method: Callable[[c.Command, int], Awaitable[Outcome]] | None = getattr(self, command.verb, None)
         if method is None:
-            raise AdapterError(f"{type(self).__name__} has no verb {command.verb!r}; write `async def {command.verb}`")
+            raise unserved(self, "async def", command.verb)
         return await method(command, now)
+
+    def serves(self, verb: str) -> bool:
+        """Whether there is a method for this verb. One that overrides `perform` may serve others besides."""
+        return callable(getattr(self, verb, None))
 
     async def close(self) -> None:
         """Drop this actor's connections; one without connections has nothing to do."""
