@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtim
 
 from fencepost.model import commands as c
 from fencepost.model.outcomes import Outcome, Row
-from fencepost.model.queues import QUEUES, QueueSpec
+from fencepost.model.queues import QUEUES, QueueSpec, narrowed
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -61,7 +61,7 @@ class Capabilities:
     def of(self, queue: QueueSpec) -> QueueSpec:
         """The queue as far as it can be driven: what engines generate, and what applies, is read from this one."""
         exact = self.clock in ("argument", "override")
-        return queue.narrowed(hooks=self.hooks, exact_clock=exact, without=self.without)
+        return narrowed(queue, hooks=self.hooks, exact_clock=exact, without=self.without)
 
 
 Look: TypeAlias = Callable[[], Coroutine[object, object, object]]
@@ -155,6 +155,19 @@ class Adapter(abc.ABC):
     capabilities: ClassVar[Capabilities] = Capabilities()
     queues: ClassVar[Mapping[str, QueueSpec]] = QUEUES
     """The queues that it serves, by key: those of the contract, or rows that declare queues of its own."""
+
+    @classmethod
+    def serves(cls, queue: str) -> QueueSpec:
+        """The queue with this key.
+
+        Raises:
+            AdapterError: it is none of this adapter's; the message names those.
+        """
+        if queue not in cls.queues:
+            raise AdapterError(
+                f"{cls.name or cls.__name__} serves no queue {queue!r}; it serves {', '.join(cls.queues)}"
+            )
+        return cls.queues[queue]
 
     @abc.abstractmethod
     async def open(self, queue: QueueSpec) -> None:

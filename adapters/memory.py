@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.errors import WHAT, classify
-from fencepost.model.queues import FAILED, PENDING, RUNNING, SUCCEEDED, QueueSpec
+from fencepost.model.queues import FAILED, PENDING, RUNNING, SKIPPED, SUCCEEDED, QueueSpec
 
 from .contract import Actor, Adapter, AdapterError, Capabilities, HookRun
 from .memory_store import HOOK_ERRORS, Job, Store
@@ -20,14 +20,16 @@ from .memory_store import HOOK_ERRORS, Job, Store
 Verb: TypeAlias = Callable[[Any, int], Coroutine[Any, Any, o.Outcome]]
 
 # Outcomes that carry nothing of the call are made once.
-RENEWED = o.Accepted(RUNNING)
+RUNS = o.Accepted(RUNNING)
 COMPLETED = o.Accepted(SUCCEEDED)
+GIVEN_UP = o.Accepted(SKIPPED)
 NOTHING_CLAIMED = o.Claimed()
 CANCELLED_AT_ONCE = o.CancelAnswer("cancelled")
 RECORDED = o.CancelAnswer("recorded")
 TOO_LATE = o.CancelAnswer("terminal")
 CHECKPOINTED = (o.Checkpointed(False), o.Checkpointed(True))
 IDLE = o.Probed(0, 0)
+NO_ARTIFACT = o.Artifact(None)
 
 
 class MemoryActor(Actor):
@@ -35,33 +37,58 @@ class MemoryActor(Actor):
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._verbs: dict[type[c.Command], Verb] = {kind: getattr(self, kind.verb) for kind in c.COMMANDS}
+        served = store.spec.verbs | {"advance"}
+        self._verbs: dict[type[c.Command], Verb] = {
+            kind: getattr(self, kind.verb if kind.verb in served else "_unserved") for kind in c.COMMANDS
+        }
 
     def perform(self, command: c.Command, now: int) -> Coroutine[Any, Any, o.Outcome]:
         """Serve any command; handing out the verb's own coroutine saves one per step."""
         return self._verbs[type(command)](command, now)
 
+    async def _unserved(self, command: c.Command, now: int) -> o.Outcome:
+        """What the queue has no such thing for.
+
+        Raises:
+            AdapterError: always.
+        """
+        raise AdapterError(f"queue {self._store.spec.key!r} has no verb {command.verb!r}; do not ask it for that")
+
     async def enqueue(self, command: c.Enqueue, now: int) -> o.Outcome:
-        """Add a pending job, due in `due_in` seconds."""
+        """Add a pending job, due in `due_in` seconds, with its deadline in `deadline_in`."""
         store = self._store
         number = len(store.jobs) + 1
-        token = 0 if store.spec.has_token else None
+        token = 0 if store.spec.fence == "generation" else None
         due = now + command.due_in if command.due_in > 0 else None
-        row = o.Row(PENDING, None, None, None, None, None, 0, command.max_attempts, token, due, None, None)
+        deadline = now + command.deadline_in if command.deadline_in > 0 else None
+        row = o.Row(PENDING, None, None, None, None, None, 0, command.max_attempts, token, due, None, None, deadline)
         store.jobs[number] = Job(number, row)
         store.rows[number] = row
         return o.Enqueued(number, token)
 
     async def claim(self, command: c.Claim, now: int) -> o.Outcome:
-        """Claim the oldest one or more of the due jobs within both bounds (CLAIM-01…09, CLAIM-12)."""
+        """Claim the oldest one or more of the due jobs within both bounds, or the one that is named (CLAIM-01…09,
+        CLAIM-12, CLAIM-15); where the queue has no order, any of them.
+        """
         store = self._store
         bound = min(command.limit, command.max_claims)
         jobs: list[Job] = []
-        for job in store.jobs.values():
-            if len(jobs) >= bound:
+        looked_at = store.jobs.values() if command.job is None else (store.named(command.job),)
+        ordered = store.spec.ordered
+        for job in looked_at:
+            if len(jobs) >= bound and ordered:
                 break
-            if job.status == PENDING and job.cancel is None and (job.due is None or job.due <= now):
+            if (
+                job.status == PENDING
+                and job.cancel is None
+                and (job.due is None or job.due <= now)
+                and (job.deadline is None or job.deadline > now)
+                and (job.expires is None or job.expires <= now)
+            ):
                 jobs.append(job)
+        if not ordered:
+            store.random.shuffle(jobs)
+            del jobs[bound:]
         if not jobs:
             return NOTHING_CLAIMED
         if len(jobs) > 1:
@@ -69,16 +96,19 @@ class MemoryActor(Actor):
         before = [(job, job.row) for job in jobs]
         worker = command.worker
         expires = now + (command.lease or store.spec.lease_seconds)
+        minting = store.mints
         handles = []
         for job in jobs:
             job.status = RUNNING
             job.owner = c.WORKER_NAMES[worker]
-            job.expires = expires
+            job.expires = expires if job.deadline is None else min(expires, job.deadline)
             job.heartbeat = job.started = now
-            job.finished = job.error = None
+            job.finished = job.error = job.artifact = None
             job.attempts += 1
-            if job.token is not None:
-                job.token += 1
+            if minting:
+                job.token = store.mint()
+            elif job.token is not None:
+                job.token += 1  # type: ignore[operator]  # only generations are counted
             store.publish(job)
             handles.append(c.Handle(job.id, worker, job.token))
         if command.hook is None:
@@ -92,23 +122,28 @@ class MemoryActor(Actor):
         return o.Claimed(tuple(handles), run.given)
 
     async def renew(self, command: c.Renew, now: int) -> o.Outcome:
-        """Extend the holder's valid lease (LEASE-02, 03, 04)."""
+        """Extend the holder's valid lease, to its deadline at most (LEASE-02, 03, 04)."""
         store = self._store
         job = store.held(command.handle, now)
         if job is None:
             return o.REJECTED
         job.heartbeat = now
-        job.expires = now + (command.lease or store.spec.lease_seconds)
+        if store.one_instant:
+            job.started = now
+        expires = now + (command.lease or store.spec.lease_seconds)
+        job.expires = expires if job.deadline is None else min(expires, job.deadline)
         store.publish(job)
-        return RENEWED
+        return RUNS
 
     async def complete(self, command: c.Complete, now: int) -> o.Outcome:
-        """End in success; after a cancel request refuse, or end cancelled (CANCEL-06)."""
+        """End in success, also again where that may be repeated (FENCE-05). After a cancel request refuse, or end
+        cancelled, unless completion wins (CANCEL-06).
+        """
         store = self._store
         job = store.held(command.handle, now)
         if job is None:
-            return o.REJECTED
-        if job.cancel is None:
+            return COMPLETED if store.spec.repeats_complete and store.has_completed(command.handle) else o.REJECTED
+        if job.cancel is None or store.spec.completion_wins:
             store.finish(job, SUCCEEDED, None, now)
             return COMPLETED
         if store.coin():
@@ -126,7 +161,7 @@ class MemoryActor(Actor):
         job = store.held(command.handle, now)
         if job is None:
             return o.REJECTED
-        if job.cancel is not None or family == "CANCEL":
+        if store.spec.cancels and (job.cancel is not None or family == "CANCEL"):
             store.finish(job, store.cancelled, code if store.coin() else None, now)
             return o.Accepted(store.cancelled)
         retried = family == "LEASE" or (family == "INFRA" and code in store.spec.retryable_codes)
@@ -135,6 +170,57 @@ class MemoryActor(Actor):
             return o.Accepted(PENDING, job.due)
         store.finish(job, FAILED, code, now)
         return o.Accepted(FAILED)
+
+    async def skip(self, command: c.Skip, now: int) -> o.Outcome:
+        """End skipped; after a cancel request, cancelled (R§2.1, REL-01)."""
+        store = self._store
+        job = store.held(command.handle, now)
+        if job is None:
+            return o.REJECTED
+        if job.cancel is not None:
+            store.finish(job, store.cancelled, None, now)
+            return o.Accepted(store.cancelled)
+        store.finish(job, SKIPPED, None, now)
+        return GIVEN_UP
+
+    async def put_artifact(self, command: c.PutArtifact, now: int) -> o.Outcome:
+        """Let the job refer to what the holder has made (FENCE-04). What was not promoted nobody can reach, so nothing
+        is kept of it, and nothing can be deleted that a job refers to (FENCE-07).
+        """
+        store = self._store
+        job = store.held(command.handle, now)
+        if job is None:
+            return o.REJECTED
+        job.artifact = job.token
+        store.publish(job)
+        return RUNS
+
+    async def read_artifact(self, command: c.ReadArtifact, now: int) -> o.Outcome:
+        """The attempt that has made the job's artifact; whether one that did not succeed is given out, is drawn.
+
+        Raises:
+            AdapterError: there is no such job.
+        """
+        store = self._store
+        job = store.named(command.job)
+        if job.artifact is None or (job.status not in (RUNNING, SUCCEEDED) and store.coin()):
+            return NO_ARTIFACT
+        return o.Artifact(job.artifact)
+
+    async def plant(self, command: c.Plant, now: int) -> o.Outcome:
+        """Move a job's deadline, or leave a lease on it if it is pending.
+
+        Raises:
+            AdapterError: there is no such job.
+        """
+        store = self._store
+        job = store.named(command.job)
+        if command.field == "deadline":
+            job.deadline = now + command.seconds
+        elif job.status == PENDING:
+            job.expires = now + command.seconds
+        store.publish(job)
+        return o.DONE
 
     async def release(self, command: c.Release, now: int) -> o.Outcome:
         """Give the job back unexecuted, the attempt uncounted, the token spent (REL-01)."""
@@ -170,9 +256,7 @@ class MemoryActor(Actor):
             AdapterError: there is no such job.
         """
         store = self._store
-        job = store.jobs.get(command.job) if not isinstance(command.job, c.JobRef) else None
-        if job is None:
-            raise AdapterError(f"there is no job {command.job!r} to cancel; name one that enqueue returned")
+        job = store.named(command.job)
         if job.status in store.terminal:
             return TOO_LATE
         first = job.cancel is None
@@ -250,10 +334,13 @@ class MemoryAdapter(Adapter):
         """Start an empty queue.
 
         Raises:
-            AdapterError: the queue's fence is neither the owner nor a generation.
+            AdapterError: the queue declares artifacts, and no token that tells whose one is.
         """
-        if queue.fence == "attempt_id":
-            raise AdapterError(f"the memory adapter mints no attempt ids; queue {queue.key!r} needs them")
+        if queue.artifacts and not queue.has_token:
+            raise AdapterError(
+                f"queue {queue.key!r} declares artifacts, so its fence must be 'generation' or 'attempt_id': "
+                f"an owner alone does not tell which attempt has made one"
+            )
         self._store = Store(queue, self._seed)
         self._actors.clear()
 

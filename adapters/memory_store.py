@@ -11,7 +11,7 @@ from random import Random
 
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.queues import FAILED, PENDING, RUNNING, QueueSpec
+from fencepost.model.queues import FAILED, PENDING, RUNNING, SUCCEEDED, QueueSpec
 
 from .contract import AdapterError, HookFailed, HookRun
 
@@ -19,6 +19,7 @@ from .contract import AdapterError, HookFailed, HookRun
 DELAYS = (1, 2, 5, 20, 60)
 RECOVERED_CODE = "LEASE_TIMEOUT_RECOVERED"
 EXHAUSTED_CODE = "LEASE_TIMEOUT_MAX_ATTEMPTS"
+OVERDUE_CODE = "LEASE_TIMEOUT_DEADLINE"
 HOOK_ERRORS = (HookFailed, asyncio.CancelledError)
 NOTHING_RECOVERED = o.Recovered(dml=0)
 
@@ -27,8 +28,8 @@ class Job:
     """One mutable job; `row` is how it looked when it was last published."""
 
     __slots__ = (
-        "attempts", "cancel", "due", "error", "expires", "finished", "heartbeat", "id", "max_attempts", "owner",
-        "row", "started", "status", "token",
+        "artifact", "attempts", "cancel", "deadline", "due", "error", "expires", "finished", "heartbeat", "id",
+        "max_attempts", "owner", "row", "started", "status", "token",
     )  # fmt: skip
 
     id: int
@@ -43,19 +44,26 @@ class Job:
         self.row = row
         (
             self.status, self.owner, self.expires, self.heartbeat, self.started, self.finished,
-            self.attempts, self.max_attempts, token, self.due, self.cancel, self.error,
-        ) = row[:12]  # fmt: skip
-        assert not isinstance(token, str)  # only generations are minted here
-        self.token = token
+            self.attempts, self.max_attempts, self.token, self.due, self.cancel, self.error,
+            self.deadline, self.artifact,
+        ) = row  # fmt: skip
 
 
 class Store:
     """The jobs of one queue, oldest first, with the last published row of each, and the source of the draws."""
 
-    __slots__ = ("cancelled", "jobs", "random", "rows", "seed", "spec", "terminal")
+    __slots__ = (
+        "cancelled", "jobs", "mints", "one_instant", "owner_alone_repeats", "random", "rows", "seed", "spec",
+        "terminal",
+    )  # fmt: skip
 
     def __init__(self, spec: QueueSpec, seed: int) -> None:
         self.spec = spec
+        self.mints = spec.fence == "attempt_id"
+        # Where heartbeat and start are one column, what is written to the one is read from the other.
+        self.one_instant = spec.column("heartbeat_at") == spec.column("started_at")
+        # A success that may be reported again must tell whose it is; without a token its owner does (FENCE-05).
+        self.owner_alone_repeats = spec.repeats_complete and not spec.has_token
         self.cancelled = spec.cancelled
         self.terminal = spec.terminal
         self.jobs: dict[c.JobId, Job] = {}
@@ -79,11 +87,26 @@ class Store:
             return None
         return now + DELAYS[int(self.random.random() * len(DELAYS))]
 
+    def mint(self) -> str:
+        """A new attempt id; 128 drawn bits do not repeat."""
+        return f"{self.random.getrandbits(128):032x}"
+
+    def named(self, job: c.JobId | c.JobRef) -> Job:
+        """The job with this id.
+
+        Raises:
+            AdapterError: there is none.
+        """
+        found = None if isinstance(job, c.JobRef) else self.jobs.get(job)
+        if found is None:
+            raise AdapterError(f"there is no job {job!r}; name one that enqueue returned")
+        return found
+
     def publish(self, job: Job) -> None:
         """Let readers see the job as it is now."""
         self.rows[job.id] = job.row = o.Row(
             job.status, job.owner, job.expires, job.heartbeat, job.started, job.finished,
-            job.attempts, job.max_attempts, job.token, job.due, job.cancel, job.error,
+            job.attempts, job.max_attempts, job.token, job.due, job.cancel, job.error, job.deadline, job.artifact,
         )  # fmt: skip
 
     def roll_back(self, before: list[tuple[Job, o.Row]]) -> None:
@@ -93,7 +116,9 @@ class Store:
             self.rows[job.id] = row
 
     def held(self, handle: c.Handle | c.HandleRef, now: int) -> Job | None:
-        """The job, if this handle is its current holder's and the lease is valid (FENCE-01, 02, 03, LEASE-04)."""
+        """The job, if this handle is its current holder's and the lease is valid (FENCE-01, 02, 03, LEASE-04), and
+        its deadline, which may have been moved, has not passed (DEAD-01).
+        """
         if isinstance(handle, c.HandleRef):
             raise AdapterError(f"{handle!r} names a step of a trace; bind it to the handle that the claim returned")
         job = self.jobs.get(handle.job)
@@ -104,20 +129,36 @@ class Store:
             or job.token != handle.token
             or job.expires is None
             or job.expires <= now
+            or (job.deadline is not None and job.deadline <= now)
         ):
             return None
         return job
+
+    def has_completed(self, handle: c.Handle | c.HandleRef) -> bool:
+        """Whether this handle's attempt is the one that the job has succeeded by (FENCE-05)."""
+        assert isinstance(handle, c.Handle)  # `held` has refused any other
+        job = self.jobs.get(handle.job)
+        return (
+            job is not None
+            and job.status == SUCCEEDED
+            and job.token == handle.token
+            and job.owner in (None, c.WORKER_NAMES[handle.worker])
+        )
 
     def finish(self, job: Job, status: str, error: str | None, now: int) -> None:
         """End the job; what stays of owner and heartbeat is unspecified (TERM-03)."""
         job.status = status
         job.expires = None
         job.finished = now
-        job.error = error
-        if self.coin():
+        job.error = error if self.spec.stores_code else None
+        if self.coin() and not (status == SUCCEEDED and self.owner_alone_repeats):
             job.owner = None
         if self.coin():
             job.heartbeat = None
+        if self.one_instant:
+            job.started = job.heartbeat
+        if self.mints and status != SUCCEEDED:
+            self.forget_attempt(job)
         self.publish(job)
 
     def requeue(self, job: Job, due: int | None, error: str | None) -> None:
@@ -125,19 +166,33 @@ class Store:
         job.status = PENDING
         job.owner = job.expires = None
         job.due = due
-        job.error = error if self.coin() else None
+        job.error = error if self.coin() and self.spec.stores_code else None
         if self.coin():
             job.started = None
-        if self.coin():
+        if self.one_instant:
+            job.heartbeat = job.started
+        elif self.coin():
             job.heartbeat = None
+        if self.mints:
+            self.forget_attempt(job)
         self.publish(job)
 
+    def forget_attempt(self, job: Job) -> None:
+        """Keep the attempt's id and its artifact, or clear both: an artifact is the current attempt's (INV-5)."""
+        if self.coin():
+            job.token = job.artifact = None
+
     def recover(self, job: Job, now: int) -> o.RecoveredRow:
-        """Move one expired or cancelled job, in the order of REC-01; the generation rises with every lost lease."""
-        if job.status == RUNNING and job.token is not None:
+        """Move one expired, cancelled or overdue job, in the order of REC-01; the generation rises with every lost
+        lease, and what an older one has made is not the new one's (INV-5).
+        """
+        if job.status == RUNNING and isinstance(job.token, int):
             job.token += 1
+            job.artifact = None
         if job.cancel is not None:
             self.finish(job, self.cancelled, job.error, now)
+        elif job.deadline is not None and job.deadline <= now:
+            self.finish(job, FAILED, OVERDUE_CODE, now)
         elif job.attempts < job.max_attempts:
             self.requeue(job, self.backoff(now), RECOVERED_CODE)
             return o.RecoveredRow(job.id, PENDING, job.due)
@@ -150,7 +205,9 @@ class Store:
         found = [
             job
             for job in self.jobs.values()
-            if (job.status == PENDING and job.cancel is not None)
+            if (
+                job.status == PENDING and (job.cancel is not None or (job.deadline is not None and job.deadline <= now))
+            )
             or (
                 job.status == RUNNING
                 and (

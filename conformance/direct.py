@@ -5,14 +5,14 @@ The driver reads every handle again after every command; these stories see to it
 
 from __future__ import annotations
 
-from fencepost.adapters.contract import Capabilities
 from fencepost.model import commands as c
+from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace, trace_of
 
 AFTER_COMMIT = trace_of(c.Enqueue(), c.Claim(1), c.Renew(c.HandleRef(2)))
 AFTER_ROLLBACK = trace_of(c.Enqueue(), c.Enqueue(), c.Claim(1), c.Claim(1, hook=c.Hook("raise")))
 
 
-def direct_stories(capabilities: Capabilities) -> tuple[Trace, ...]:
-    """The shortest stories after which a handle may have gone bad, of those that this adapter can be asked for."""
-    return (AFTER_COMMIT, AFTER_ROLLBACK) if capabilities.hooks else (AFTER_COMMIT,)
+def direct_stories(spec: QueueSpec) -> tuple[Trace, ...]:
+    """The shortest stories after which a handle may have gone bad, of those that this queue can be asked for."""
+    return (AFTER_COMMIT, AFTER_ROLLBACK) if spec.hooks else (AFTER_COMMIT,)

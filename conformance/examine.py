@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencepost.model.applicability import applies
+from fencepost.model.applicability import cell
 from fencepost.model.clauses import BUILT, CLAUSES
+from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace
 
 from .direct import direct_stories
@@ -39,7 +40,7 @@ class Examination:
     def violations(self, clauses: frozenset[str] | None = None) -> Iterator[Run]:
         """The first run that broke each clause, tables first; `clauses` narrows what is looked for."""
         known: set[str] = set()
-        for clause, trace in tables().items():
+        for clause, trace in tables(self.session.spec).items():
             if clauses is None or clause in clauses:
                 run = self.session.play(trace)
                 if run.violation is not None:
@@ -65,14 +66,14 @@ class Examination:
             known.add(found.violation.clause)
             yield found
         yield from self._shortest(clauses, known)
-        for clause in sequential_clauses(self.session.spec.key):
+        for clause in sequential_clauses(self.session.spec):
             if clauses is None or clause in clauses:
                 yield from self._aimed(clause, known)
 
     def _direct(self, known: set[str]) -> Iterator[Run]:
         """Play the direct test of CLAIM-13; it is complete once there were handles to read, and all of them lasted."""
         whole, before = True, self.session.driver.tally[LASTING]
-        for story in direct_stories(self.session.adapter.capabilities):
+        for story in direct_stories(self.session.spec):
             run = self.session.play(story)
             if run.violation is not None:
                 whole = False
@@ -127,12 +128,10 @@ class Examination:
         return counts
 
 
-def sequential_clauses(queue: str) -> list[str]:
+def sequential_clauses(queue: QueueSpec) -> list[str]:
     """The built clauses that drawn scripts exercise on this queue."""
     return [
-        clause
-        for clause in BUILT
-        if CLAUSES[clause].engine == "sequential" and applies(clause, queue).status == "applies"
+        clause for clause in BUILT if CLAUSES[clause].engine == "sequential" and cell(clause, queue).status == "applies"
     ]
 
 
@@ -140,8 +139,6 @@ def reduced(session: Session, run: Run) -> Reduced:
     """The shortest story of a violation; of CLAIM-13 no model knows a shorter one than the direct test's."""
     assert run.violation is not None
     trace = run.trace()
-    if run.violation.clause == "CLAIM-13" and any(
-        same_story(trace, story) for story in direct_stories(session.adapter.capabilities)
-    ):
+    if run.violation.clause == "CLAIM-13" and any(same_story(trace, story) for story in direct_stories(session.spec)):
         return Reduced(trace, run.violation, 1)
     return reduce(session, run)

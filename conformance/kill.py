@@ -68,7 +68,7 @@ def first_failing(session: Session, clause: str, most: int = 8000) -> Trace | No
     For CLAIM-13, which no trace of explore tests, the first story of its direct test.
     """
     direct = clause == LASTING.clause
-    traces = direct_stories(session.adapter.capabilities) if direct else witnesses(session.spec, clause)
+    traces = direct_stories(session.spec) if direct else witnesses(session.spec, clause)
     for trace in itertools.islice(traces, most):
         run = session.play(trace)
         if run.violation is not None and run.violation.clause == clause:

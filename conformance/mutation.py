@@ -136,7 +136,7 @@ def _row(mutant: Planted, kills: list[Kill], first: Trace | None, schedules: int
 
 def program_of(mutant: Planted) -> Program:
     """The program in which a race shows itself."""
-    return next(program for program in programs_of(mutant.queue) if program.name == mutant.pair)
+    return next(program for program in programs_of(QUEUES[mutant.queue]) if program.name == mutant.pair)
 
 
 def _named_by_a_run(mutant: Planted) -> str | None:
@@ -153,7 +153,7 @@ def _first_race(mutant: Planted) -> Trace | None:
     a shorter program shows it too.
     """
     own = program_of(mutant)
-    others = sorted(programs_of(mutant.queue), key=lambda program: program.trace().length)
+    others = sorted(programs_of(QUEUES[mutant.queue]), key=lambda program: program.trace().length)
     best: Trace | None = None
     with Session(mutant.make(), QUEUES[mutant.queue]) as session:
         adapter, spec = session.adapter, session.spec

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fencepost.model.queues import QUEUES
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, ScenarioError, load
 
@@ -116,7 +115,7 @@ class Sessions:
                 made = chosen_adapter(adapter)()
             except UnknownName as error:
                 raise pytest.UsageError(str(error)) from None
-            self._open[place] = Session(made, QUEUES[queue]).__enter__()
+            self._open[place] = Session(made, made.serves(queue)).__enter__()
         return self._open[place]
 
     def close(self, session: pytest.Session) -> None:

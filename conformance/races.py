@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from fencepost.adapters.contract import Adapter, AdapterError
-from fencepost.model.queues import QUEUES
 from fencepost.model.trace import Trace
 from fencepost.model.world import Violation
 from fencepost.reports.result import Certificate
@@ -57,10 +56,10 @@ def race_all(
     reported = set(known)
     wanted = [
         program
-        for program in programs_of(queue)
+        for program in programs_of(adapter.capabilities.of(adapter.serves(queue)))
         if clauses is None or clauses & set(program.certified(adapter.capabilities.row_locks))
     ]
-    with Session(adapter, QUEUES[queue]) as session:
+    with Session(adapter, adapter.serves(queue)) as session:
         for program in wanted:
             found = _certified(session, program, on_schedule)
             raced = Raced(program, found.certificates, found.schedules)

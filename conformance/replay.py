@@ -141,7 +141,7 @@ def _raced(session: Session, trace: Trace) -> set[str]:
     row_locks = session.adapter.capabilities.row_locks
     return {
         clause
-        for program in programs_of(session.spec.key)
+        for program in programs_of(session.spec)
         if _verbs(program.trace()) == _verbs(trace) and _jobs(program.trace()) <= _jobs(trace)
         for clause in program.certified(row_locks)
     }

@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import product
 from typing import Protocol
 
 from fencepost.adapters.contract import Adapter, AdapterError, Capabilities
-from fencepost.model.applicability import pairs
+from fencepost.model.applicability import NOT_BUILT
+from fencepost.model.applicability import cell as cell_of
 from fencepost.model.clauses import CLAUSES
-from fencepost.model.queues import ALL_QUEUES, QUEUES
+from fencepost.model.queues import ALL_QUEUES, QUEUES, QueueSpec
 from fencepost.reports.result import (
     Certificate,
     ClauseResult,
@@ -86,9 +88,10 @@ def run(plan: Plan, listener: Listener) -> Outcome:
     started = time.monotonic()
     counts = _Counts()
     capabilities = Capabilities()
+    queues: Mapping[str, QueueSpec] = QUEUES
     interrupted, fault = False, ""
     try:
-        capabilities = _capabilities(plan)
+        capabilities, queues = _declared(plan)
         with heard() as check:
             for queue in plan.queues if _asks_sequential(plan) else ():
                 _sequential(plan, queue, counts, listener, check)
@@ -98,7 +101,7 @@ def run(plan: Plan, listener: Listener) -> Outcome:
         interrupted = True
     except (Exception, asyncio.CancelledError) as error:  # whatever a verb raises is a harness fault
         fault = fault_of(error, plan.adapter)
-    clauses = _verdicts(plan, capabilities, counts, unfinished=interrupted or bool(fault))
+    clauses = _verdicts(plan, capabilities, queues, counts, unfinished=interrupted or bool(fault))
     verdict = run_verdict(
         clauses,
         failures=len(counts.failures),
@@ -127,15 +130,16 @@ def run(plan: Plan, listener: Listener) -> Outcome:
     return Outcome(result, fault)
 
 
-def _capabilities(plan: Plan) -> Capabilities:
-    """What the adapter declares.
+def _declared(plan: Plan) -> tuple[Capabilities, Mapping[str, QueueSpec]]:
+    """What the adapter declares, and its queues.
 
     Raises:
         AdapterError: it cannot be made without arguments.
         Exception: whatever its `__init__` raises.
     """
     try:
-        return plan.make().capabilities
+        adapter = plan.make()
+        return adapter.capabilities, adapter.queues
     except TypeError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself failed
             why = f"{error}; give every parameter of its `__init__` a default"
@@ -162,7 +166,8 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
         check()
         listener.advance(name)
 
-    with Session(plan.make(), QUEUES[queue]) as session:
+    adapter = plan.make()
+    with Session(adapter, adapter.serves(queue)) as session:
         examination = Examination(session, plan.profile, plan.seed, FOLDER / "examples", on_example)
         try:
             for found in examination.violations(plan.clauses):
@@ -211,11 +216,16 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener, ch
             listener.failed(failure)
 
 
-def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinished: bool) -> tuple[ClauseResult, ...]:
+def _verdicts(
+    plan: Plan, capabilities: Capabilities, queues: Mapping[str, QueueSpec], counts: _Counts, unfinished: bool
+) -> tuple[ClauseResult, ...]:
     failed = {(failure.clause, failure.queue): failure for failure in counts.failures}
     cut = {(entry.clause, entry.queue) for entry in counts.certificates if not entry.exhaustive}
+    specs = {key: capabilities.of(spec) for key, spec in queues.items()}
     results = []
-    for clause, queue, cell in pairs(ALL_QUEUES):
+    # Who tests the contract's own queues is told of those that are not built too.
+    for clause, queue in product(CLAUSES, ALL_QUEUES if queues is QUEUES else queues):
+        cell = cell_of(clause, specs[queue]) if queue in specs else NOT_BUILT
         built = cell.status != "not built"
         if built and (queue not in plan.queues or (plan.clauses is not None and clause not in plan.clauses)):
             continue
@@ -247,7 +257,7 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
                 reason = f"{played} schedules, and then the search was cut short"
             else:
                 reason = f"{teeth} of {plan.profile.minimum} checks with teeth" + (", cut short" if unfinished else "")
-        elif verdict == "pass" and not played and _needs_two(clause, queue, capabilities):
+        elif verdict == "pass" and not played and _needs_two(clause, specs[queue], capabilities):
             reason = "by one actor only: what two at once do was not tried"
         results.append(
             ClauseResult(
@@ -262,26 +272,27 @@ def _verdicts(plan: Plan, capabilities: Capabilities, counts: _Counts, unfinishe
     return tuple(results)
 
 
-def _needs_two(clause: str, queue: str, capabilities: Capabilities) -> bool:
+def _needs_two(clause: str, queue: QueueSpec, capabilities: Capabilities) -> bool:
     """Whether one half of this clause takes two actors on a database of this kind."""
     raced = (program.certified(capabilities.row_locks) for program in programs_of(queue))
     return CLAUSES[clause].also_interleaved and any(clause in clauses for clauses in raced)
 
 
-_NEEDS = {"CLAIM-12": "hooks", "REC-06": "counts_statements", "REC-08": "hooks"}
+_NEEDS = {
+    "CLAIM-09": "probe", "CLAIM-12": "hooks", "REC-06": "counts_statements", "REC-08": "hooks", "REC-12": "hooks",
+}  # fmt: skip
 _WITHOUT = {
     "gate": "the adapter declares no gate: its statements cannot be scheduled",
-    "hooks": "the adapter declares no hooks",
     "counts_statements": "the adapter does not count statements",
 }
 
 
 def needed_capability(clause: str) -> str | None:
-    """The field of `Capabilities` without which this clause does not apply, if there is one."""
+    """What an adapter must declare that it can do, or this clause does not apply to it, if there is anything."""
     return "gate" if CLAUSES[clause].engine == "interleaved" else _NEEDS.get(clause)
 
 
 def _lacking(clause: str, capabilities: Capabilities) -> str:
     """The declaration that makes this clause not applicable to the adapter, or nothing."""
     needed = needed_capability(clause)
-    return _WITHOUT[needed] if needed is not None and getattr(capabilities, needed) in (False, "none") else ""
+    return _WITHOUT[needed] if needed in _WITHOUT and getattr(capabilities, needed) in (False, "none") else ""

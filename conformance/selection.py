@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fencepost.adapters.contract import Adapter, AdapterError
 from fencepost.adapters.registry import adapter_class, unknown
 from fencepost.model.clauses import BUILT, CLAUSES, lookup
-from fencepost.model.queues import ALL_QUEUES, QUEUES
+from fencepost.model.queues import ALL_QUEUES, QUEUES, QueueSpec
 
 from .profiles import DEFAULT, PROFILES, Profile
 
@@ -36,18 +36,18 @@ def chosen_adapter(name: str) -> type[Adapter]:
         raise UnknownName(str(error)) from error
 
 
-def chosen_queues(names: Sequence[str]) -> tuple[str, ...]:
-    """These queues in the contract's order; all that are built if none is named.
+def chosen_queues(names: Sequence[str], served: Mapping[str, QueueSpec] = QUEUES) -> tuple[str, ...]:
+    """These queues in the order of `served`, which an adapter declares; all of them if none is named.
 
     Raises:
         UnknownName: there is no such queue, or this version has not built it.
     """
     for name in names:
-        if name not in QUEUES:
-            if name in ALL_QUEUES:
+        if name not in served:
+            if name in ALL_QUEUES and name not in QUEUES:
                 raise UnknownName(f"queue {name!r} is not built in this version. Built: {', '.join(QUEUES)}.")
-            raise UnknownName(unknown("queue", name, QUEUES))
-    return tuple(key for key in QUEUES if not names or key in names)
+            raise UnknownName(unknown("queue", name, served))
+    return tuple(key for key in served if not names or key in names)
 
 
 def chosen_clauses(names: Sequence[str]) -> frozenset[str] | None:

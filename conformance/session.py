@@ -22,13 +22,16 @@ T = TypeVar("T")
 
 
 class Session:
-    """Use as a context manager; `play` and `draw` run one example to its end or its first violation."""
+    """Use as a context manager; `play` and `draw` run one example to its end or its first violation.
+
+    `spec` is the queue as far as the adapter can drive it.
+    """
 
     driver: Driver
 
     def __init__(self, adapter: Adapter, spec: QueueSpec) -> None:
         self.adapter = adapter
-        self.spec = spec
+        self.spec = adapter.capabilities.of(spec)
         self._loop = asyncio.new_event_loop()
 
     def __enter__(self) -> Session:
@@ -75,7 +78,7 @@ class Session:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return self.run(self.driver.draw(Aim().choose, numbers))
+            return self.run(self.driver.draw(Aim(self.spec).choose, numbers))
         finally:
             if collecting:
                 gc.enable()

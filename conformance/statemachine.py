@@ -38,7 +38,7 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.ran: Run
-        self._aim = Aim()
+        self._aim = Aim(self.session.spec)
 
     @property
     def world(self) -> World:

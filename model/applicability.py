@@ -1,15 +1,15 @@
 """Which clause applies to which queue: a complete, reviewed table in which every empty cell has a reason.
 
-Reasons are declarations of the queue's spec. What an adapter or a database cannot do is no matter of this table.
+Reasons are declarations: what the queue's spec says that it has or lacks, or what an adapter says that it cannot drive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from .clauses import BUILT, CLAUSES
+from .clauses import CLAUSES
 from .queues import ALL_QUEUES, QUEUES, QueueSpec
 
 Status: TypeAlias = Literal["applies", "not applicable", "not built"]
@@ -17,47 +17,116 @@ Status: TypeAlias = Literal["applies", "not applicable", "not built"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Whether a clause applies to a queue; `reason` is empty only where it applies."""
+    """Whether a clause applies to a queue; `reason` is empty only where it applies.
+
+    `gap` tells that the queue may well have what the clause needs, and that it could not be driven.
+    """
 
     status: Status
     reason: str = ""
+    gap: bool = False
 
 
 APPLIES = Cell("applies")
 NOT_BUILT = Cell("not built", "not built")
 
-NEEDS: dict[str, tuple[Callable[[QueueSpec], bool], str]] = {
-    "CLAIM-03": (lambda q: q.backs_off, "declares no back-off: every pending job is due"),
-    "FENCE-03": (lambda q: q.has_token, "declares an owner-only fence: it cannot tell a worker's older handle"),
-    "REC-09": (
-        lambda q: q.backs_off or q.has_token,
-        "declares neither back-off nor token: recovery writes the same values to every row",
+
+class Need(NamedTuple):
+    """What a clause needs of a queue, and what is said of one that lacks it."""
+
+    met: Callable[[QueueSpec], bool]
+    reason: str
+    gap: bool = False
+
+
+def _served(*verbs: str) -> tuple[Need, ...]:
+    """The clause needs these verbs: a queue without one cannot be asked."""
+
+    def one(verb: str) -> Need:
+        return Need(lambda q: verb in q.verbs, f"is not asked to {verb}", gap=True)
+
+    return tuple(one(verb) for verb in verbs)
+
+
+_CANCELS = Need(lambda q: q.cancels, "has no cancel")
+_ASKED = (_CANCELS, *_served("request_cancel"))
+_DEADLINE = Need(lambda q: q.deadline, "declares no deadline")
+_ARTIFACTS = (Need(lambda q: q.artifacts, "stores no artifacts"), *_served("put_artifact", "read_artifact"))
+_HOOKS = Need(lambda q: q.hooks, "is driven without hooks", gap=True)
+
+NEEDS: dict[str, tuple[Need, ...]] = {
+    "CLAIM-02": _ASKED,
+    "CLAIM-03": (Need(lambda q: q.backs_off, "declares no back-off: every pending job is due"),),
+    "CLAIM-04": (_DEADLINE,),
+    "CLAIM-08": (Need(lambda q: q.ordered, "declares no order of its claims"),),
+    "CLAIM-09": _served("probe"),
+    "CLAIM-12": (_HOOKS,),
+    "CLAIM-14": (
+        Need(
+            lambda q: q.cancels or q.backs_off or q.deadline, "declares nothing that keeps a pending job from a claim"
+        ),
+        Need(lambda q: q.ordered, "declares no order of its claims: there is no head"),
     ),
+    "CLAIM-15": (Need(lambda q: q.claims_by_id, "has no queue predicate of its own and no claim of one job"),),
+    "LEASE-01": _served("configure"),
+    "FENCE-03": (Need(lambda q: q.has_token, "declares an owner-only fence: it cannot tell a worker's older handle"),),
+    "FENCE-04": _ARTIFACTS,
+    "FENCE-05": (Need(lambda q: q.repeats_complete, "has no idempotent completion: TERM-02 judges a repeated one"),),
+    "FENCE-07": _ARTIFACTS,
+    "REL-01": _served("release"),
+    "CANCEL-01": _ASKED,
+    "CANCEL-02": _ASKED,
+    "CANCEL-03": _ASKED,
+    "CANCEL-04": (*_ASKED, *_served("acknowledge", "checkpoint")),
+    "CANCEL-05": (*_ASKED, *_served("recover")),
+    "CANCEL-06": _ASKED,
+    "CANCEL-09": _ASKED,
+    **dict.fromkeys(("REC-01", "REC-02", "REC-03", "REC-06", "REC-07", "REC-10"), _served("recover")),
+    "REC-04": _served("tick"),
+    "REC-05": _served("start_up"),
+    "REC-08": (_HOOKS, *_served("recover")),
+    "REC-09": (
+        Need(
+            lambda q: q.backs_off or q.counts_generations,
+            "declares neither back-off nor generations: recovery writes the same values to every row",
+        ),
+        *_served("recover"),
+    ),
+    "REC-12": (_HOOKS, *_served("recover")),
+    "LEASE-07": _served("recover"),
+    "DEAD-01": (_DEADLINE, *_served("recover")),
+    "ATT-02": _served("fail"),
+    "ERR-01": _served("classify"),
+    "ERR-02": _served("fail"),
+    "ERR-03": _served("fail"),
+    "INV-5": _ARTIFACTS,
+    "INV-6": _ASKED,
 }
-"""What a clause needs a queue to declare, and why it does not apply to a queue that declares otherwise."""
+"""What a clause needs a queue to declare, first unmet need first."""
 
 
-def _cell(clause_id: str, queue_key: str) -> Cell:
-    spec = QUEUES.get(queue_key)
-    if spec is None or clause_id not in BUILT:
+def cell(clause_id: str, spec: QueueSpec) -> Cell:
+    """Whether a clause applies to a queue that declares this; raises KeyError for an unknown clause."""
+    if CLAUSES[clause_id].engine == "none":
         return NOT_BUILT
-    if clause_id in NEEDS:
-        met, reason = NEEDS[clause_id]
-        if not met(spec):
-            return Cell("not applicable", f"{spec.key} {reason}")
+    for need in NEEDS.get(clause_id, ()):
+        if not need.met(spec):
+            return Cell("not applicable", f"{spec.key} {need.reason}", need.gap)
     return APPLIES
 
 
-TABLE: dict[tuple[str, str], Cell] = {(c, q): _cell(c, q) for c in CLAUSES for q in ALL_QUEUES}
+TABLE: dict[tuple[str, str], Cell] = {
+    (c, q): cell(c, QUEUES[q]) if q in QUEUES else NOT_BUILT for c in CLAUSES for q in ALL_QUEUES
+}
 """Every clause of the contract × every queue of R§5, in the contract's order."""
 
 
 def applies(clause_id: str, queue_key: str) -> Cell:
-    """The cell of one clause and one queue; raises KeyError for a pair that the table does not know."""
+    """The cell of one clause and one queue of the contract; raises KeyError for a pair that the table does not know."""
     return TABLE[clause_id, queue_key]
 
 
-def pairs(queue_keys: Iterable[str] = ALL_QUEUES) -> Iterator[tuple[str, str, Cell]]:
-    """Every (clause ID, queue key, cell) of these queues, clause by clause; raises KeyError for an unknown queue."""
-    keys = tuple(queue_keys)
-    return ((c, q, TABLE[c, q]) for c in CLAUSES for q in keys)
+def pairs(queues: Iterable[QueueSpec]) -> Iterator[tuple[str, QueueSpec, Cell]]:
+    """Every (clause ID, queue, cell) of these queues, clause by clause."""
+    specs = tuple(queues)
+    return ((c, spec, cell(c, spec)) for c in CLAUSES for spec in specs)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from .choices import Bounds
+from .choices import Bounds, deadline_in, leftover
 from .commands import Token
-from .queues import PENDING, RUNNING, QueueSpec
+from .queues import PENDING, RUNNING, SUCCEEDED, QueueSpec
 from .world import Record
 
 Issued = tuple[tuple[int, Token], ...]
@@ -25,9 +25,11 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
 
     A lease that ran out long ago has just run out, if it is of the queue's own length (a shorter one may yet run out
     by an asker's own reckoning, LEASE-07): a tick ago where time is free, in this very tick where the clock is
-    bounded. One that runs beyond the bounded clock runs just beyond it: no instant to come lies between (one tick
+    bounded. A deadline that has passed has just passed, and a lease left on a pending job that has run out is gone.
+    One that runs beyond the bounded clock runs just beyond it: no instant to come lies between (one tick
     before an expiry is still offered, hence two ticks), by any asker's reckoning. An ended job refuses everything
-    alike, so its counts and all but its newest handle go: only that one's refusals have teeth. Old handles are a set.
+    alike, so its counts and all but its newest handle go: only that one's refusals have teeth, unless it is accepted
+    again (FENCE-05). Old handles are a set.
     Of a cancel request its being there decides and, of a running job's where time is free, whether it is older than
     now (only then would a repeated one show, CANCEL-03). Where the clock is bounded, generations are too: of one
     job's, only being the newest, or spent, decides. So four kinds of checks are counted truly only where time is
@@ -46,22 +48,38 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
             expires -= shift
         due = None
     elif status == PENDING:
-        if due is not None:
-            due = min(due, until + 2) - shift if until is not None else due - shift
-            if due <= now - shift:
-                due = None
+        due, expires = _ahead(due, now, until), _ahead(expires, now, until)
     else:
         attempts = budget = 0
         due = None
-        issued = issued[-1:]
+        if not (spec.repeats_complete and status == SUCCEEDED):
+            issued = issued[-1:]
+    if deadline is not None:
+        deadline = _deadline(deadline, now, bounds, spec) if status in (PENDING, RUNNING) else None
     if until is not None and issued and spec.has_token:
+        artifact = None if artifact is None else NEWEST
         token = NEWEST if issued[-1][1] == token and status in (PENDING, RUNNING) else SPENT
         issued = (*{(worker, OLDER) for worker, _ in issued[:-1]}, (issued[-1][0], NEWEST))
     if cancel is not None:
         cancel = -1 if cancel < now and status == RUNNING and until is None else 0
     return Record(
-        spec, status, owner, token, expires, lease, attempts, budget, due, cancel, sorted_but_last(issued)
+        spec, status, owner, token, expires, lease, attempts, budget, due, cancel, sorted_but_last(issued), deadline,
+        artifact,
     )  # fmt: skip
+
+
+def _ahead(instant: int | None, now: int, until: int | None) -> int | None:
+    """An instant that a pending job waits for: gone once it has come, and beyond the bounded clock just beyond it."""
+    if instant is None or instant <= now:
+        return None
+    return instant - now if until is None else min(instant, until + 2)
+
+
+def _deadline(deadline: int, now: int, bounds: Bounds, spec: QueueSpec) -> int:
+    """One that has passed has just passed; one that no lease of the bounded clock is cut to is the first such."""
+    if bounds.until is None:
+        return max(deadline - now, 0)
+    return now if deadline <= now else min(deadline, bounds.until + spec.lease_seconds)
 
 
 def at_rest(jobs: tuple[Record, ...], now: int, bounds: Bounds) -> bool:
@@ -72,21 +90,32 @@ def at_rest(jobs: tuple[Record, ...], now: int, bounds: Bounds) -> bool:
     until = bounds.until
     if until is None or not jobs or now + shortest(jobs[0].spec, bounds) <= until + 1:
         return False
+    if jobs[0].spec.deadline and len(jobs) < bounds.jobs:
+        return False
     for record in jobs:
+        open_ended = record.deadline is None or record.status not in (PENDING, RUNNING)
+        if not open_ended and now < record.deadline < until + record.spec.lease_seconds:  # type: ignore[operator]
+            return False
         if record.status == RUNNING:
             if record.expires is None or now < record.expires <= until + 1:
                 return False
             if record.expires <= now and record.lease != record.spec.lease_seconds:
                 return False
-        elif record.due is not None and now < record.due <= until + 1:
+        elif any(at is not None and now < at <= until + 1 for at in (record.due, record.expires)):
             return False
     return True
 
 
 def shortest(spec: QueueSpec, bounds: Bounds) -> int:
-    """The shortest span in seconds that any offered command records: a lease or a back-off."""
-    lease = spec.lease_seconds // 3 if bounds.short_leases else spec.lease_seconds
-    return min(lease, spec.backoff_seconds) if spec.backoff_seconds is not None else lease
+    """The shortest span in seconds that any offered command records: a lease, a back-off, a deadline."""
+    spans = [spec.lease_seconds // 3 if bounds.short_leases else spec.lease_seconds]
+    if spec.backoff_seconds is not None:
+        spans.append(spec.backoff_seconds)
+    if spec.deadline:
+        spans.append(deadline_in(spec))
+    if spec.claims_by_id:
+        spans.append(leftover(spec))
+    return min(spans)
 
 
 def names(issued: tuple[Issued, ...]) -> Names | None:

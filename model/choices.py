@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from . import commands as c
 from .errors import EXAMPLES
-from .queues import PENDING, RUNNING
-from .world import World
+from .queues import PENDING, RUNNING, QueueSpec
+from .world import Record, World, overdue
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,18 @@ def enqueues(world: World, bounds: Bounds) -> Iterator[c.Command]:
             yield c.Enqueue(budget)
         if world.spec.backs_off:
             yield c.Enqueue(bounds.budgets[0], world.spec.backoff_seconds or 1)
+        if world.spec.deadline:
+            yield c.Enqueue(bounds.budgets[0], 0, deadline_in(world.spec))
+
+
+def deadline_in(spec: QueueSpec) -> int:
+    """Seconds to a deadline that comes before the lease of a claim made at once would end."""
+    return spec.lease_seconds // 2
+
+
+def leftover(spec: QueueSpec) -> int:
+    """Seconds for which a lease is left on a pending job."""
+    return spec.lease_seconds // 4
 
 
 def claims(world: World, bounds: Bounds, workers: int) -> Iterator[c.Command]:
@@ -80,38 +92,61 @@ def claims(world: World, bounds: Bounds, workers: int) -> Iterator[c.Command]:
     if not any(record.status == PENDING for record in world.jobs):
         return
     names = range(1, workers + 1)
-    yield from (c.Claim(worker) for worker in names)
+    yield from (c.Claim(worker, *world.spec.bounds) for worker in names)
     if len(world.jobs) > 1:
         yield from (c.Claim(worker, 2, 2) for worker in names)
     if bounds.short_leases:
-        yield from (c.Claim(worker, 1, 1, world.spec.lease_seconds // 3) for worker in names)
+        yield from (c.Claim(worker, *world.spec.bounds, world.spec.lease_seconds // 3) for worker in names)
 
 
 def own(world: World, job: int) -> Iterator[c.Command]:
-    """The commands that touch this job alone: every write with each of its handles, and its cancels."""
+    """The commands that touch this job alone: every write with each of its handles, its cancels, what is planted."""
+    spec, record = world.spec, world.jobs[job - 1]
+    verbs = spec.verbs
     for handle in handles_of(world, job):
         yield c.Complete(handle)
         yield c.Renew(handle)
-        yield c.Release(handle)
-        yield c.Fail(handle, *FAILURES[0])
-        yield c.Acknowledge(handle)
-    yield c.RequestCancel(job)
-    yield c.RequestCancel(job, True)
+        if "release" in verbs:
+            yield c.Release(handle)
+        if "fail" in verbs:
+            yield c.Fail(handle, *FAILURES[0])
+        if "acknowledge" in verbs:
+            yield c.Acknowledge(handle)
+        if spec.skips:
+            yield c.Skip(handle)
+        if "put_artifact" in verbs:
+            yield c.PutArtifact(handle)
+    if "request_cancel" in verbs:
+        yield c.RequestCancel(job)
+        yield c.RequestCancel(job, True)
+    if "plant" in verbs:
+        if spec.deadline and record.status == RUNNING and not overdue(record, world.now):
+            yield c.Plant(job, "deadline", 0)
+        if spec.claims_by_id and record.status == PENDING and (record.expires is None or record.expires <= world.now):
+            yield c.Plant(job, "lease", leftover(spec))
 
 
 def last(world: World, bounds: Bounds) -> Iterator[c.Command]:
     """The building commands, and those that are only worth judging, in shortlex order."""
+    verbs = world.spec.verbs
+    return (command for command in _last(world, bounds) if command.verb in verbs or command.verb == "advance")
+
+
+def _last(world: World, bounds: Bounds) -> Iterator[c.Command]:
     yield from building(world, bounds)
     spec = world.spec
-    hooks = (c.Hook("ok"), c.Hook("raise"), c.Hook("cancel"))
+    hooks = (c.Hook("ok"), c.Hook("raise"), c.Hook("cancel")) if spec.hooks else ()
+    jobs = range(1, len(world.jobs) + 1)
     for worker in range(1, workers(world, bounds) + 1):
         if not any(record.status == PENDING for record in world.jobs):
-            yield c.Claim(worker)
+            yield c.Claim(worker, *spec.bounds)
         yield c.Claim(worker, 2, 1)
         yield c.Claim(worker, 1, 2)
         yield from (c.Claim(worker, 2, 2, None, hook) for hook in hooks)
+        if spec.claims_by_id:
+            yield from (c.Claim(worker, *spec.bounds, None, None, job) for job in jobs)
         if not bounds.short_leases:
-            yield c.Claim(worker, 1, 1, spec.lease_seconds // 3)
+            yield c.Claim(worker, *spec.bounds, spec.lease_seconds // 3)
         yield c.Tick(worker)
     yield c.StartUp(0)
     yield c.StartUp(1)
@@ -121,16 +156,18 @@ def last(world: World, bounds: Bounds) -> Iterator[c.Command]:
         yield from (c.Classify(code) for code, _ in EXAMPLES)
     yield from (c.Recover(10, hook) for hook in hooks)
     yield c.Recover(1)
-    for job in range(1, len(world.jobs) + 1):
-        yield c.Recover(1, c.Hook("poison", job))
+    if spec.hooks:
+        yield from (c.Recover(1, c.Hook("poison", job)) for job in jobs)
+    yield from (c.ReadArtifact(job) for job in jobs)
     for handle in handles(world):
         yield from (c.Fail(handle, *failure) for failure in FAILURES[1:])
         yield c.Checkpoint(handle)
         yield c.Atomically((c.Complete(handle),), "rollback")
-    for job in range(1, len(world.jobs) + 1):
-        yield c.Atomically((c.RequestCancel(job),), "rollback")
-        yield c.Atomically((c.RequestCancel(job),), "raise")
-        yield c.Atomically((c.RequestCancel(job),), "commit")
+    if spec.cancels:
+        for job in jobs:
+            yield c.Atomically((c.RequestCancel(job),), "rollback")
+            yield c.Atomically((c.RequestCancel(job),), "raise")
+            yield c.Atomically((c.RequestCancel(job),), "commit")
 
 
 def handles(world: World) -> Iterator[c.Handle]:
@@ -146,19 +183,32 @@ def handles_of(world: World, job: int) -> Iterator[c.Handle]:
 
 
 def advances(world: World, bounds: Bounds) -> Iterator[c.Advance]:
-    """To each lease expiry and each due instant that is ahead, and to one tick before it.
+    """To each lease expiry, due instant and deadline that is ahead, and to one tick before it; where the clock is not
+    exact, only to the ticks beside it.
 
     A free clock also moves to one tick after an expiry; a bounded one meets that state when it moves on to the next.
     """
-    now, until = world.now, bounds.until
-    offered = set()
+    now, until, exact = world.now, bounds.until, world.spec.exact_clock
+    offered = {0}
     for record in world.jobs:
-        instant = record.expires if record.status == RUNNING else record.due if record.status == PENDING else None
-        if instant is None or instant <= now:
-            continue
-        after = until is None and record.status == RUNNING
-        for at in (instant, instant - 1, instant + 1) if after else (instant, instant - 1):
-            ahead = at - now
-            if ahead > 0 and ahead not in offered and (until is None or at <= until):
-                offered.add(ahead)
-                yield c.Advance(ahead)
+        after = (until is None and record.status == RUNNING) or not exact
+        for instant in _instants(record):
+            if instant is None or instant <= now:
+                continue
+            for at in (instant, instant - 1, instant + 1) if after else (instant, instant - 1):
+                ahead = at - now
+                if ahead not in offered and (until is None or at <= until) and (exact or not meets(world, at)):
+                    offered.add(ahead)
+                    yield c.Advance(ahead)
+
+
+def _instants(record: Record) -> tuple[int | None, ...]:
+    """The instants at which something about this job changes by itself."""
+    if record.status == RUNNING:
+        return (record.expires,)
+    return (record.due, record.deadline, record.expires) if record.status == PENDING else ()
+
+
+def meets(world: World, at: int) -> bool:
+    """Whether this is the very tick of an instant of a job."""
+    return any(at in (record.expires, record.due, record.deadline) for record in world.jobs)

@@ -41,15 +41,17 @@ def _ids(family: str, *numbers: int) -> tuple[str, ...]:
 _ENGINES: dict[str, Engine] = {
     **dict.fromkeys(
         (
-            *_ids("CLAIM", 1, 2, 3, 5, 7, 8, 9, 12, 14),
+            *_ids("CLAIM", 1, 2, 3, 4, 5, 7, 8, 9, 12, 14, 15),
             *_ids("LEASE", 2, 3, 4, 7),
-            *_ids("FENCE", 1, 2, 3, 6),
+            *_ids("FENCE", 1, 2, 3, 4, 5, 6, 7),
             *_ids("REL", 1),
             *_ids("TERM", 1, 2, 3, 4),
             *_ids("CANCEL", 1, 2, 3, 4, 5, 6),
             *_ids("REC", 1, 2, 3, 4, 5, 6, 8, 9, 10, 12),
+            *_ids("DEAD", 1),
             *_ids("ATT", 1, 2),
             *_ids("ERR", 2, 3),
+            "INV-5",
             "INV-6",
             "INV-7",
         ),

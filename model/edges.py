@@ -15,7 +15,7 @@ from .legal import outcomes
 from .moves import claimable, differs_by_own_lease
 from .queues import PENDING, QueueSpec
 from .step import step
-from .world import AS_EXPECTED, Checks, Context, Record, Violation, World, sweepable
+from .world import AS_EXPECTED, Checks, Context, Record, Violation, World, overdue, sweepable
 
 BITS = 20
 """A state's key holds one record's number per job, `BITS` bits each with 0 for no job, below its head's number."""
@@ -163,21 +163,33 @@ class Edges:
     def _face(self, number: int, now: int) -> tuple[int, int, int]:
         """What stands for this record where a claim, a sweep, or a write to another job passes it by.
 
-        All of them see its status and whether a cancel was requested; a claim also whether it is due, a sweep whether
+        All of them see its status and whether a cancel was requested; a claim also whether it is due or past its
+        deadline, and for how long a lease is left on it; a sweep whether
         an asker's own lease would judge it otherwise, and whether this is a lease's last tick. A record that the
         command may touch stands for itself.
         """
         (record,) = self._jobs((number,))
         plain = (record.status, record.cancel is None)
-        later = record.due is not None and record.due > now
+        later = record.due is not None and record.due > now, overdue(record, now)
+        left = record.expires if record.status == PENDING else None
         swept = differs_by_own_lease(record, now), record.expires == now + 1
         face = (
-            number if claimable(record, now) else self._asides.setdefault((now, *plain, later), number),
-            number if sweepable(record, now) else self._asides.setdefault((now, *plain, "swept", *swept), number),
-            self._asides.setdefault(("own", *(plain if record.status == PENDING else (record.status,))), number),
+            number if claimable(record, now) else self._aside((now, *plain, *later, left), record),
+            number if sweepable(record, now) else self._aside((now, *plain, "swept", *swept), record),
+            self._aside(("own", *(plain if record.status == PENDING else (record.status,))), record),
         )
         self._faces[number, now] = face
         return face
+
+    def _aside(self, looks: Aside, record: Record) -> int:
+        """The number that stands for all records that look like this where they are passed by.
+
+        It has no handles: they are of another job's attempts, whose ids no claim may use again.
+        """
+        known = self._asides.get(looks)
+        if known is None:
+            known = self._asides[looks] = self._number(record._replace(issued=()))
+        return known
 
     def _claimed(self, now: int, acting: int, seen: tuple[int, ...]) -> Group:
         world = World(self.spec, now, self._jobs(seen))

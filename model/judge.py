@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import commands as c
+from .given import judge_read
 from .moves import judge_cancel, judge_claim, judge_sweep
 from .part import Answer, Judged, Part
 from .world import Record
@@ -28,7 +29,10 @@ _JUDGES: dict[type, Callable[[Record, c.Command, Answer, int], Judged]] = {
     c.Renew: judge_write,
     c.Complete: judge_write,
     c.Fail: judge_write,
+    c.Skip: judge_write,
     c.Release: judge_write,
+    c.PutArtifact: judge_write,
+    c.ReadArtifact: judge_read,
     c.Acknowledge: judge_write,
     c.Checkpoint: judge_checkpoint,
     c.RequestCancel: judge_cancel,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from . import commands as c
 from . import outcomes as o
 from .errors import WHAT, classify
-from .queues import CANCELLED, FAILED, PENDING, RUNNING, SUCCEEDED
+from .queues import CANCELLED, FAILED, PENDING, RUNNING, SKIPPED, SUCCEEDED
 from .step import step
 from .world import Context, Record, Step, World
 
@@ -21,7 +21,7 @@ def outcomes(world: World, command: c.Command, context: Context) -> Iterator[o.O
     now = context.now
     match command:
         case c.Enqueue():
-            yield o.Enqueued(len(world.jobs) + 1, 0 if world.spec.fence == "generation" else None)
+            yield o.Enqueued(len(world.jobs) + 1, 0 if world.spec.counts_generations else None)
         case c.Claim():
             yield from _claims(world, command, now)
         case c.Checkpoint(handle=c.Handle() as handle):
@@ -39,6 +39,11 @@ def outcomes(world: World, command: c.Command, context: Context) -> Iterator[o.O
                 yield o.CancelAnswer("cancelled")
             else:
                 yield o.CancelAnswer("recorded" if status == RUNNING else "terminal")
+        case c.ReadArtifact(job=int() as job):
+            record = world.jobs[job - 1]
+            yield o.Artifact(record.artifact)
+            if record.artifact is not None and record.status not in (RUNNING, SUCCEEDED):
+                yield o.Artifact(None)
         case c.Recover() | c.Tick() | c.StartUp():
             yield from _sweeps(world, command, now)
         case c.Probe():
@@ -50,7 +55,7 @@ def outcomes(world: World, command: c.Command, context: Context) -> Iterator[o.O
             yield o.Classified(classify(command.code))
         case c.Atomically():
             yield from (o.Atomic(each) for each in _inside(world, command.commands, context))
-        case c.Advance() | c.Crash():
+        case c.Advance() | c.Crash() | c.Plant():
             yield o.DONE
         case _:
             raise TypeError(f"{type(command).__name__} is not bound, or has no outcomes")
@@ -71,11 +76,16 @@ def backoff(record: Record) -> int:
 def _current(world: World, handle: c.Handle, now: int) -> bool:
     record = world.jobs[handle.job - 1]  # type: ignore[operator]
     same = record.owner == handle.worker and record.token == handle.token
-    return record.status == RUNNING and same and record.expires is not None and record.expires > now
+    valid = record.expires is not None and record.expires > now
+    return record.status == RUNNING and same and valid and not _late(record, now)
+
+
+def _late(record: Record, now: int) -> bool:
+    return record.deadline is not None and record.deadline <= now
 
 
 def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
-    ready = [n for n, record in enumerate(world.jobs, 1) if _ready(record, now)]
+    ready = [n for n, record in enumerate(world.jobs, 1) if _ready(record, now) and command.job in (None, n)]
     ready = ready[: min(command.limit, command.max_claims)]
     if not ready:
         yield o.Claimed()
@@ -89,21 +99,31 @@ def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
         if hook is not None and hook.kind == "poison" and hook.job in taken:
             yield o.HookRaised(tuple(taken))
             continue
-        handles = tuple(c.Handle(n, command.worker, _next_token(world.jobs[n - 1])) for n in taken)
+        handles = tuple(c.Handle(n, command.worker, _next_token(world, n)) for n in taken)
         yield o.Claimed(handles, tuple(taken) if command.hook is not None else None)
 
 
 def _ready(record: Record, now: int) -> bool:
-    return record.status == PENDING and record.cancel is None and (record.due or 0) <= now
+    leased = record.expires is not None and record.expires > now
+    waits = (record.due or 0) > now or leased or _late(record, now)
+    return record.status == PENDING and record.cancel is None and not waits
 
 
-def _next_token(record: Record) -> c.Token:
+def _next_token(world: World, job: int) -> c.Token:
+    """A generation, or an attempt id that no attempt of any job has had."""
+    record = world.jobs[job - 1]
+    if world.spec.fence == "attempt_id":
+        return f"{job}.{len(record.issued) + 1}"
     return record.token + 1 if isinstance(record.token, int) else None
 
 
 def _writes(world: World, command: c.HandleCommand, handle: c.Handle, now: int) -> Iterator[o.Outcome]:
     record = world.jobs[handle.job - 1]  # type: ignore[operator]
     spell = record.spec.spell
+    repeated = record.status == SUCCEEDED and record.issued[-1] == (handle.worker, handle.token)
+    if isinstance(command, c.Complete) and repeated and record.spec.repeats_complete:
+        yield o.Accepted(SUCCEEDED)
+        return
     if not _current(world, handle, now):
         yield o.REJECTED
         return
@@ -112,10 +132,14 @@ def _writes(world: World, command: c.HandleCommand, handle: c.Handle, now: int) 
         case c.Renew():
             yield o.Accepted(RUNNING)
         case c.Complete():
-            if cancel:
+            if cancel and not record.spec.completion_wins:
                 yield from (o.REJECTED, o.Accepted(spell(CANCELLED)))
             else:
                 yield o.Accepted(SUCCEEDED)
+        case c.Skip():
+            yield o.Accepted(spell(CANCELLED) if cancel else SKIPPED)
+        case c.PutArtifact():
+            yield o.Accepted(RUNNING)
         case c.Release():
             yield o.Accepted(spell(CANCELLED) if cancel else PENDING)
         case c.Acknowledge():
@@ -128,7 +152,7 @@ def _failure(record: Record, fail: c.Fail, now: int) -> o.Outcome:
     family = classify(fail.code)
     if family is None or WHAT.get(family) != fail.what:
         return o.REJECTED
-    if record.cancel is not None or family == "CANCEL":
+    if record.cancel is not None or (family == "CANCEL" and record.spec.cancels):
         return o.Accepted(record.spec.spell(CANCELLED))
     retry = family == "LEASE" or fail.code in record.spec.retryable_codes
     if retry and record.attempts < record.max_attempts:
@@ -157,7 +181,7 @@ def _sweeps(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
 
 def _must_move(record: Record, command: c.Command, now: int) -> bool:
     if record.status == PENDING:
-        return record.cancel is not None
+        return record.cancel is not None or _late(record, now)
     if record.status != RUNNING:
         return False
     own = isinstance(command, c.StartUp) and c.worker_name(record.owner).startswith(c.prefix(command.host))
@@ -172,7 +196,7 @@ def _swept(world: World, moved: list[int], failed: bool, hooked: tuple[int, ...]
 def _row(n: int, record: Record, now: int) -> o.RecoveredRow:
     if record.cancel is not None:
         return o.RecoveredRow(n, record.spec.spell(CANCELLED))
-    if record.attempts < record.max_attempts:
+    if record.attempts < record.max_attempts and not _late(record, now):
         return o.RecoveredRow(n, PENDING, now + backoff(record) if record.spec.backs_off else None)
     return o.RecoveredRow(n, FAILED)
 

@@ -6,21 +6,28 @@ from . import commands as c
 from . import outcomes as o
 from .part import Answer, Judged, requeued, spelling, terminal
 from .queues import CANCELLED, FAILED, PENDING, RUNNING
-from .world import SETUP, Check, Checks, Record, Violation, expired, sweepable
+from .world import SETUP, Check, Checks, Record, Violation, expired, lease_end, overdue, sweepable
 
 
-def recover_target(record: Record) -> tuple[str, Check]:
-    """Where a sweep must bring this job, and the check that names the branch (REC-01, REC-03, CANCEL-05, CLAIM-02)."""
-    if record.status == PENDING:
-        return CANCELLED, _SWEPT
+def recover_target(record: Record, now: int) -> tuple[str, Check]:
+    """Where a sweep must bring this job, and the check that names the branch (REC-01, REC-03, CANCEL-05, CLAIM-02,
+    DEAD-01).
+    """
     if record.cancel is not None:
-        return CANCELLED, _SWEEP_CANCELLED
+        return CANCELLED, _SWEPT if record.status == PENDING else _SWEEP_CANCELLED
+    if record.status == PENDING:
+        return FAILED, _SWEPT_OVERDUE
+    if overdue(record, now):
+        # Without budget the job would come to the same.
+        return FAILED, _SWEEP_OVERDUE[record.attempts < record.max_attempts]
     if record.attempts < record.max_attempts:
         return PENDING, _REQUEUED
     return FAILED, _EXHAUSTED
 
 
 _SWEPT = Check("CLAIM-02", "sweep: pending with a cancel request", True)
+_SWEPT_OVERDUE = Check("DEAD-01", "sweep: pending past its deadline", True)
+_SWEEP_OVERDUE = {teeth: Check("DEAD-01", "sweep: expired past its deadline", teeth) for teeth in (False, True)}
 _SWEEP_CANCELLED = Check("CANCEL-05", "sweep: expired with a cancel request", True)
 _REQUEUED = Check("REC-01", "sweep: expired, re-queued", True)
 _EXHAUSTED = Check("REC-03", "sweep: expired, budget used up", True)
@@ -93,11 +100,19 @@ _RUNS = Check("CLAIM-01", "claim: running job", True)
 _ENDED = Check("CLAIM-01", "claim: terminal job", True)
 _ASKED = Check("CLAIM-02", "claim: cancel requested", True)
 _NOT_DUE = Check("CLAIM-03", "claim: not due", True)
+_TOO_LATE = Check("CLAIM-04", "claim: deadline passed", True)
+_LEASED = Check("CLAIM-15", "claim: a lease left on it", True)
 
 
 def claimable(record: Record, now: int) -> bool:
-    """Whether a claim may take this job (CLAIM-01, 02, 03)."""
-    return record.status == PENDING and record.cancel is None and (record.due is None or record.due <= now)
+    """Whether a claim may take this job (CLAIM-01, 02, 03, 04, 15)."""
+    return (
+        record.status == PENDING
+        and record.cancel is None
+        and (record.due is None or record.due <= now)
+        and (record.deadline is None or record.deadline > now)
+        and (record.expires is None or record.expires <= now)
+    )
 
 
 def claim_fault(record: Record, now: int) -> Check | None:
@@ -106,59 +121,86 @@ def claim_fault(record: Record, now: int) -> Check | None:
         return None
     if record.status != PENDING:
         return _RUNS if record.status == RUNNING else _ENDED
-    return _ASKED if record.cancel is not None else _NOT_DUE
+    if record.cancel is not None:
+        return _ASKED
+    if record.due is not None and record.due > now:
+        return _NOT_DUE
+    return _TOO_LATE if overdue(record, now) else _LEASED
 
 
 def only_fault(record: Record, now: int) -> bool:
     """Whether just one predicate keeps this job from being claimed, so that leaving it has teeth."""
-    faults = (record.status != PENDING) + (record.cancel is not None) + (record.due is not None and record.due > now)
+    faults = (
+        (record.status != PENDING)
+        + (record.cancel is not None)
+        + (record.due is not None and record.due > now)
+        + overdue(record, now)
+        + (record.status == PENDING and record.expires is not None and record.expires > now)
+    )
     return faults == 1
 
 
-_TOKEN = Check("FENCE-03", "claim: a token never repeats", True)
+TOKEN = Check("FENCE-03", "claim: a token never repeats", True)
 _TOKEN_NEXT = Check("CLAIM-05", "claim: generation + 1", True)
 
 
 def judge_claim(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
-    """One handle that a claim won (CLAIM-01, 02, 03, 05, ATT-01, FENCE-03)."""
+    """One handle that a claim won (CLAIM-01…05, CLAIM-15, ATT-01, FENCE-03)."""
     assert isinstance(command, c.Claim) and isinstance(answer, c.Handle)
     fault = claim_fault(record, now)
     if fault is not None:
-        return Violation(fault.clause, fault.reason, f"must not be claimed: {_claim_why(record)}")
+        return Violation(fault.clause, fault.reason, f"must not be claimed: {_claim_why(record, now)}")
     spec = record.spec
     token = answer.token
-    checks: Checks = ()
-    if spec.has_token:
-        if type(token) is not int or type(record.token) is not int:
-            return Violation(SETUP, "a token of another kind", f"{spec.key} counts generations, got {token!r}")
-        if any(token == old for _, old in record.issued):
-            return Violation(_TOKEN.clause, _TOKEN.reason, f"token {token} was issued before")
-        if token != record.token + 1:
-            return Violation(
-                _TOKEN_NEXT.clause,
-                _TOKEN_NEXT.reason,
-                f"the token must rise from {record.token} to {record.token + 1}, is {token}",
-            )
-        checks = (_TOKEN, _TOKEN_NEXT)
-    elif token is not None:
-        return Violation(SETUP, "a token of another kind", f"{spec.key} has no token beyond the owner, got {token!r}")
-    lease = command.lease or spec.lease_seconds
+    checks = _minted(record, token)
+    if isinstance(checks, Violation):
+        return checks
+    expires = lease_end(command.lease or spec.lease_seconds, record.deadline, now)
     pair = (answer.worker, token)
     # An owner-only handle is the same whichever claim returned it; the newest stays last (`holder`).
     issued = (*(old for old in record.issued if old != pair), pair) if pair in record.issued else (*record.issued, pair)
     after = Record(
-        spec, RUNNING, answer.worker, token, now + lease, lease, record.attempts + 1, record.max_attempts, record.due,
-        None, issued,
+        spec, RUNNING, answer.worker, token, expires, expires - now, record.attempts + 1, record.max_attempts,
+        record.due, None, issued, record.deadline,
     )  # fmt: skip
     return after, checks
 
 
-def _claim_why(record: Record) -> str:
+def _minted(record: Record, token: c.Token) -> Checks | Violation:
+    """What a claim tests by the token that it mints (FENCE-03, CLAIM-05)."""
+    spec = record.spec
+    if not spec.has_token:
+        if token is None:
+            return ()
+        why = f"{spec.key} has no token beyond the owner, got {token!r}; declare its fence, or return none"
+        return Violation(SETUP, "a token of another kind", why)
+    if spec.counts_generations:
+        if type(token) is not int or type(record.token) is not int:
+            return Violation(SETUP, "a token of another kind", f"{spec.key} counts generations, got {token!r}")
+    elif type(token) is not str or not token:
+        return Violation(SETUP, "a token of another kind", f"{spec.key} mints attempt ids, got {token!r}")
+    if any(token == old for _, old in record.issued):
+        return Violation(TOKEN.clause, TOKEN.reason, f"token {token} was issued before")
+    if not spec.counts_generations:
+        return (TOKEN,)
+    if token != record.token + 1:  # type: ignore[operator]
+        why = f"the token must rise from {record.token} to {record.token + 1}, is {token}"  # type: ignore[operator]
+        return Violation(_TOKEN_NEXT.clause, _TOKEN_NEXT.reason, why)
+    return TOKEN, _TOKEN_NEXT
+
+
+def _claim_why(record: Record, now: int) -> str:
     if record.status == RUNNING:
         return f"the job runs at w{record.owner}"
     if record.status != PENDING:
         return f"the job has ended {record.status}"
-    return "a cancel was requested" if record.cancel is not None else f"it is due only at +{record.due} s"
+    if record.cancel is not None:
+        return "a cancel was requested"
+    if record.due is not None and record.due > now:
+        return f"it is due only at +{record.due} s"
+    if overdue(record, now):
+        return f"its deadline was at +{record.deadline} s"
+    return f"a lease is left on it until +{record.expires} s"
 
 
 def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
@@ -166,7 +208,7 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
     assert isinstance(answer, o.RecoveredRow)
     if not sweepable(record, now) and not own_leftover(record, command):
         return swept_wrongly(record, command, now)
-    status, check = recover_target(record)
+    status, check = recover_target(record, now)
     wrong = spelling(record, command, status, answer.status, check, "the sweep must leave the job")
     if wrong is not None:
         return wrong
@@ -176,8 +218,8 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
     elif differs_by_own_lease(record, now) and type(command) is not c.Tick:  # what a tick leaves is REC-04's
         checks += (RECORDED,)
     token = record.token
-    if record.status == RUNNING and type(token) is int:
-        token += 1
+    if record.spec.counts_generations and record.status == RUNNING:
+        token += 1  # type: ignore[operator]
     if status != PENDING:
         return terminal(record, status, token, record.cancel), checks
     if record.spec.backs_off and (answer.due is None or answer.due <= now):

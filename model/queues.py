@@ -6,6 +6,7 @@ Whoever tests a queue of his own declares a row of his own: what it has, and by 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal, TypeAlias
 
 Fence: TypeAlias = Literal["owner", "generation", "attempt_id"]
@@ -79,6 +80,8 @@ class QueueSpec:
 
     has_token: bool = field(init=False)
     """Whether a claim mints a fence token beyond the owner."""
+    counts_generations: bool = field(init=False)
+    """Whether that token is a number that claims and recovery raise by one."""
     backs_off: bool = field(init=False)
     """Whether a retried job is due only later (CLAIM-03, ATT-02)."""
     skips: bool = field(init=False)
@@ -98,6 +101,7 @@ class QueueSpec:
         if self.deadline or self.claims_by_id:
             verbs |= {"plant"}
         object.__setattr__(self, "has_token", self.fence != "owner")
+        object.__setattr__(self, "counts_generations", self.fence == "generation")
         object.__setattr__(self, "backs_off", self.backoff_seconds is not None)
         object.__setattr__(self, "skips", SKIPPED in self.terminal)
         object.__setattr__(self, "verbs", verbs - self.without)
@@ -110,12 +114,14 @@ class QueueSpec:
         """The stored spelling of a standard status (TERM-04)."""
         return self.cancelled if status == CANCELLED else status
 
-    def narrowed(self, *, hooks: bool, exact_clock: bool, without: frozenset[str]) -> QueueSpec:
-        """The same queue as somebody can drive it who may lack hooks, an exact clock, or some verbs."""
-        left = self.hooks and hooks, self.exact_clock and exact_clock, self.without | (without & self.verbs)
-        if left == (self.hooks, self.exact_clock, self.without):
-            return self
-        return replace(self, hooks=left[0], exact_clock=left[1], without=left[2])
+
+@cache  # one queue, driven in one way, is one value: what is known of it is kept by it
+def narrowed(queue: QueueSpec, *, hooks: bool, exact_clock: bool, without: frozenset[str]) -> QueueSpec:
+    """The same queue as somebody can drive it who may lack hooks, an exact clock, or some verbs."""
+    left = queue.hooks and hooks, queue.exact_clock and exact_clock, queue.without | (without & queue.verbs)
+    if left == (queue.hooks, queue.exact_clock, queue.without):
+        return queue
+    return replace(queue, hooks=left[0], exact_clock=left[1], without=left[2])
 
 
 _RETRYABLE = frozenset({"RENDER_SERVICE_UNAVAILABLE", "RENDER_DEADLINE_EXCEEDED", "RUNTIME_VITE_QUEUE_FULL"})

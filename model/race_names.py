@@ -76,7 +76,7 @@ def unexplained(world: World, job: int, row: Row, moves: Sequence[Move], operati
                 if found is not None:
                     return found
             if move.parts:
-                return blame_rejected(move.parts[-1], before, move.operation.now)
+                return blame_rejected(move.parts[-1], before, row, move.operation.now)
     suspects = claims if taken and claims else operations
     if not suspects:
         return Violation(SETUP, "rows changed by themselves", "no command ran, yet a row changed")
@@ -96,7 +96,9 @@ def as_answered(record: Record, part: Part, now: int) -> tuple[Record, Checks] |
     if isinstance(answer, c.Handle):
         token = answer.token - 1 if isinstance(answer.token, int) else answer.token
         issued = tuple(pair for pair in record.issued if pair[1] != answer.token)
-        implied = record._replace(status=PENDING, cancel=None, due=None, token=token, issued=issued)
+        implied = record._replace(
+            status=PENDING, cancel=None, due=None, token=token, issued=issued, expires=None, deadline=None
+        )
     elif isinstance(answer, o.RecoveredRow):
         cancel = None if answer.status != record.spec.cancelled else record.cancel or now
         implied = record._replace(status=RUNNING, expires=now, cancel=cancel)

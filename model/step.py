@@ -11,17 +11,20 @@ from collections.abc import Callable
 from . import commands as c
 from . import outcomes as o
 from .errors import classify
+from .given import advance, enqueue, plant
 from .judge import step_part
 from .part import Part
 from .queues import PENDING, RUNNING
 from .values import new
 from .view import (
-    LOOKED,
+    KEPT,
+    LOOKS,
     blame,
     blame_rejected,
     checks_beside,
     checks_of_view,
     mismatch,
+    refers_to,
     row_fault,
     stray,
 )
@@ -42,8 +45,8 @@ def parts(command: c.Command, outcome: o.Outcome) -> tuple[Part, ...]:
         return tuple([new(Part, (handle.job, command, handle)) for handle in outcome.handles])  # type: ignore[attr-defined]
     if kind is o.Recovered:
         return tuple([Part(row.job, command, row) for row in outcome.rows])  # type: ignore[attr-defined]
-    if isinstance(command, c.RequestCancel):
-        return (new(Part, (command.job, command, outcome)),)
+    if kind is o.CancelAnswer or kind is o.Artifact:
+        return (new(Part, (command.job, command, outcome)),)  # type: ignore[attr-defined]
     if isinstance(command, c.Atomically) and isinstance(outcome, o.Atomic) and command.end == "commit":
         return parts_inside(command, outcome)
     return ()
@@ -126,8 +129,12 @@ KINDS: dict[type, tuple[type, ...]] = {
     c.Renew: (o.Accepted, o.Rejected),
     c.Complete: (o.Accepted, o.Rejected),
     c.Fail: (o.Accepted, o.Rejected),
+    c.Skip: (o.Accepted, o.Rejected),
     c.Release: (o.Accepted, o.Rejected),
     c.Acknowledge: (o.Accepted, o.Rejected),
+    c.PutArtifact: (o.Accepted, o.Rejected),
+    c.ReadArtifact: (o.Artifact,),
+    c.Plant: (o.Done,),
     c.Checkpoint: (o.Checkpointed, o.Rejected),
     c.RequestCancel: (o.CancelAnswer,),
     c.Recover: (o.Recovered, o.HookRaised),
@@ -193,33 +200,6 @@ def _judge_plain(world: World, command: c.Command, outcome: o.Outcome, context: 
 
 
 _CLASSIFIED = (Check("ERR-01", "classify: family", True),)
-
-
-def _advance(world: World, command: c.Advance, outcome: o.Outcome, context: Context) -> Step | Violation:
-    if world.rows is not None and context.view is not None and world.rows != context.view:
-        return Violation(SETUP, "rows changed with the clock", "no command ran, yet a row changed")
-    return Step(World(world.spec, world.now + command.seconds, world.jobs, world.rows), ())
-
-
-def _enqueue(world: World, command: c.Enqueue, outcome: o.Enqueued, context: Context) -> Step | Violation:
-    if (type(outcome.token) is int) != (world.spec.fence == "generation"):
-        wanted = "the generation that the job starts from" if world.spec.fence == "generation" else "no token"
-        return Violation(SETUP, "a token of another kind", f"{world.spec.key} needs {wanted}, got {outcome.token!r}")
-    if outcome.job != len(world.jobs) + 1:
-        return Violation(SETUP, "job id used twice", f"the new job's id is that of job {outcome.job}")
-    due = context.now + command.due_in if command.due_in else None
-    record = Record(world.spec, PENDING, 0, outcome.token, None, 0, 0, command.max_attempts, due, None, ())
-    if context.view is AS_EXPECTED:
-        return Step(World(world.spec, world.now, (*world.jobs, record), None), ())
-    if context.view is not None:
-        old = world.rows or ()
-        if len(context.view) != len(old) + 1 or context.view[:-1] != old:
-            return Violation(SETUP, "enqueue", "an enqueue adds one row and changes no other")
-        wrong = mismatch(record, context.view[-1])
-        if wrong is not None:
-            why = f"the new row's {wrong.field} is {wrong.found}, asked for {wrong.expected}"
-            return Violation(SETUP, "enqueue", why)
-    return Step(World(world.spec, world.now, (*world.jobs, record), context.view), ())
 
 
 def _atomically(world: World, command: c.Atomically, outcome: o.Atomic, context: Context) -> Step | Violation:
@@ -294,7 +274,7 @@ def _seen(
     if jobs is world.jobs and rows == view:
         # Nothing was to change, and nothing did: the common case costs one comparison.
         for each in pieces:
-            checks += _rejected(each)
+            checks += _rejected(each, jobs[each.job - 1])
         checks += _beside(jobs, command, pieces)
         return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
     touched = {part.job: part for part in pieces}
@@ -317,10 +297,10 @@ def _seen(
             checks += _accepted(part, before, record)
         elif rows is not None and rows[at] is not row and rows[at] != row:
             if part is not None:
-                return blame_rejected(part, before, now)
+                return blame_rejected(part, before, row, now)
             return stray(command, outcome, at + 1, before, rows[at], row, now)
         elif part is not None:
-            checks += _rejected(part)
+            checks += _rejected(part, record)
     checks += _beside(world.jobs, command, pieces)
     return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
 
@@ -330,7 +310,7 @@ def _as_expected(world: World, jobs: tuple[Record, ...], command: c.Command, pie
     checks: Checks = ()
     for job, part in {part.job: part for part in pieces}.items():
         before, record = world.jobs[job - 1], jobs[job - 1]
-        checks += _rejected(part) if record is before else _accepted(part, before, record)
+        checks += _rejected(part, record) if record is before else _accepted(part, before, record)
     return checks + _beside(world.jobs, command, pieces)
 
 
@@ -344,11 +324,16 @@ _HONEST: dict[type, Checks] = {
 }
 
 
-def _rejected(part: Part) -> Checks:
+def _rejected(part: Part, record: Record) -> Checks:
     """What a row tests that was rightly left alone: had it changed, or had a rejection been answered "accepted"."""
-    if type(part.command) is c.Checkpoint:
-        return (LOOKED,)
-    return _HONEST.get(type(part.command), ()) if type(part.answer) is o.Rejected else ()
+    kind = type(part.command)
+    if kind in LOOKS:
+        return (LOOKS[kind],)
+    if type(part.answer) is not o.Rejected:
+        return ()
+    if kind is c.PutArtifact and refers_to(record, part.command):
+        return (*_HONEST[kind], KEPT)
+    return _HONEST.get(kind, ())
 
 
 def _beside(before: tuple[Record, ...], command: c.Command, pieces: tuple[Part, ...]) -> Checks:
@@ -370,7 +355,7 @@ def _beside(before: tuple[Record, ...], command: c.Command, pieces: tuple[Part, 
 
 
 _BY_ITSELF: dict[type, Callable[..., Step | Violation]] = {
-    c.Advance: _advance, c.Enqueue: _enqueue, c.Atomically: _atomically,
+    c.Advance: advance, c.Enqueue: enqueue, c.Plant: plant, c.Atomically: _atomically,
 }  # fmt: skip
 """The commands that do not go through parts, or not through their own."""
 

@@ -14,8 +14,8 @@ from .errors import classify
 from .moves import asked_before, swept_wrongly
 from .outcomes import Row
 from .part import Part, row_reason
-from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING
-from .world import Check, Checks, Record, Violation, sweepable
+from .queues import CANCELLED, FAILED, OLD_SPELLINGS, PENDING, RUNNING, SKIPPED, SUCCEEDED, QueueSpec
+from .world import Check, Checks, Record, Violation, overdue, sweepable
 from .writes import refusal
 
 
@@ -30,10 +30,10 @@ class Mismatch(NamedTuple):
 _FIELDS = {
     "expires": "lease expiry", "heartbeat": "heartbeat", "started": "start", "finished": "finish time",
     "attempts": "attempt count", "max_attempts": "retry budget", "due": "due instant", "cancel": "cancel request",
-    "error": "error code",
+    "error": "error code", "artifact": "artifact's attempt", "attempt": "attempt, with the artifact that it has,",
 }  # fmt: skip
 """What people call a field, where that is not its name."""
-_INSTANTS = frozenset({"expires", "heartbeat", "started", "finished", "due", "cancel"})
+_INSTANTS = frozenset({"expires", "heartbeat", "started", "finished", "due", "cancel", "deadline"})
 
 
 def _told(job: int, field: str, expected: object, found: object) -> str:
@@ -76,7 +76,7 @@ def mismatch(record: Record, row: Row) -> Mismatch | None:
     elif status == PENDING:
         if row.owner is not None:
             return Mismatch("owner", None, row.owner)
-        if spec.has_token and row.token != record.token:
+        if spec.counts_generations and row.token != record.token:
             return Mismatch("token", record.token, row.token)
         if row.due != record.due:
             return Mismatch("due", record.due, row.due)
@@ -84,7 +84,21 @@ def mismatch(record: Record, row: Row) -> Mismatch | None:
             return Mismatch("finished", None, row.finished)
     elif row.finished is None:
         return Mismatch("finished", "set", None)
-    return None
+    if spec.deadline and row.deadline != record.deadline:
+        return Mismatch("deadline", record.deadline, row.deadline)
+    return _artifact_mismatch(record, row) if spec.artifacts else None
+
+
+def _artifact_mismatch(record: Record, row: Row) -> Mismatch | None:
+    """What is wrong with the artifact that a reader is given: of another attempt, lost, or not that of the row's own
+    attempt (FENCE-04, INV-5). A job that is to run again, or has failed, may have lost it.
+    """
+    if row.artifact is None:
+        kept = record.artifact is None or record.status not in (RUNNING, SUCCEEDED)
+        return None if kept else Mismatch("artifact", record.artifact, None)
+    if row.artifact != record.artifact:
+        return Mismatch("artifact", record.artifact, row.artifact)
+    return None if row.token == row.artifact else Mismatch("attempt", row.artifact, row.token)
 
 
 _BY_VERB: dict[type, dict[str, str]] = {
@@ -92,7 +106,9 @@ _BY_VERB: dict[type, dict[str, str]] = {
     c.Renew: {"": "LEASE-03", "attempts": "ATT-01"},
     c.Complete: {"": "TERM-03", "attempts": "ATT-01"},
     c.Fail: {"": "TERM-03", "attempts": "ATT-01"},
+    c.Skip: {"": "TERM-03", "attempts": "ATT-01"},
     c.Release: {"": "REL-01"},
+    c.PutArtifact: {"": "FENCE-04"},
     c.Acknowledge: {"": "TERM-03", "status": "CANCEL-04"},
     c.RequestCancel: {"": "CANCEL-01"},
     c.Recover: {"": "REC-01", "attempts": "REC-03", "max_attempts": "REC-03"},
@@ -114,7 +130,13 @@ def blame(
     kind = type(command)
     clause = _BY_VERB[kind].get(wrong.field, _BY_VERB[kind][""])
     reason = row_reason(command, after.status)
-    if kind is c.Fail and after.status == PENDING and wrong.field != "attempts":
+    if wrong.field == "expires" and cut_short(command, after):
+        clause, reason = _CUT[kind].clause, _CUT[kind].reason
+    elif wrong.field == "attempt":
+        clause, reason = "INV-5", row_reason(command, after.status)
+    elif wrong.field == "artifact" and kind is not c.Claim:
+        clause = "FENCE-04"
+    elif kind is c.Fail and after.status == PENDING and wrong.field != "attempts":
         clause = "ATT-02"
     elif isinstance(command, c.RequestCancel):
         clause = _cancel_clause(before, wrong.field)
@@ -132,6 +154,19 @@ def blame(
     return Violation(clause, reason, _told(part.job, *wrong))
 
 
+_CUT: dict[type, Check] = {
+    kind: Check(clause, f"{kind.verb}: lease cut to the deadline", True)
+    for kind, clause in ((c.Claim, "CLAIM-04"), (c.Renew, "LEASE-03"))
+}
+
+
+def cut_short(command: c.Command, after: Record) -> bool:
+    """Whether the lease that this claim or renewal has made ends early, at the job's deadline (CLAIM-04, LEASE-03)."""
+    if not isinstance(command, (c.Claim, c.Renew)) or after.deadline is None:
+        return False
+    return after.lease < (command.lease or after.spec.lease_seconds)
+
+
 def _same(wrong: Mismatch, record: Record) -> bool:
     """Whether the wrong value is what another row of the same sweep should have got (REC-09)."""
     return wrong.found == (record.token if wrong.field == "token" else record.due)
@@ -143,18 +178,29 @@ def _cancel_clause(before: Record, field: str) -> str:
     return "CANCEL-01" if before.status == PENDING else "CANCEL-02"
 
 
-def blame_rejected(part: Part, before: Record, now: int) -> Violation:
+def blame_rejected(part: Part, before: Record, row: Row, now: int) -> Violation:
     """The clause that a call breaks which reports no effect, if the row changed all the same: the rule that forbade it,
-    that of the naming table's row, or, for a look at the cancel request, CANCEL-04.
+    that of the naming table's row, or that of a look that changes what it looks at.
     """
     command = part.command
     if type(command) is c.RequestCancel:
         return Violation("CANCEL-03", "cancel: terminal", f"answered as too late, yet job {part.job}'s row changed")
-    if isinstance(command, c.Checkpoint):
-        return Violation(LOOKED.clause, LOOKED.reason, f"a look at the cancel request changed job {part.job}'s row")
+    looked = LOOKS.get(type(command))
+    if looked is not None:
+        return Violation(looked.clause, looked.reason, f"a look changed job {part.job}'s row")
+    if refers_to(before, command) and row.artifact is None:
+        return Violation(KEPT.clause, KEPT.reason, f"job {part.job} still refers to the artifact that was deleted")
     assert isinstance(command, c.HandleCommand)
     check = refusal(before, command, now)
-    return Violation(check.clause, check.reason, f"answered as a rejection, yet job {part.job}'s row changed")
+    said = "as a success already reported" if type(part.answer) is o.Accepted else "as a rejection"
+    return Violation(check.clause, check.reason, f"answered {said}, yet job {part.job}'s row changed")
+
+
+def refers_to(record: Record, command: c.Command) -> bool:
+    """Whether this uploads what the job refers to already: its clean-up must leave the object alone (FENCE-07)."""
+    if type(command) is not c.PutArtifact or record.artifact is None:
+        return False
+    return record.artifact == command.handle.token  # type: ignore[union-attr]
 
 
 def row_fault(
@@ -174,29 +220,29 @@ def row_fault(
             return Violation(clause, row_reason(command, after.status), why)
         return None
     lost = before.status == RUNNING and type(command) in c.SWEEPS
-    if lost and row.token != after.token and after.spec.has_token:
+    if lost and row.token != after.token and after.spec.counts_generations:
         why = _told(part.job, "token", after.token, row.token)
         if any(record.token == row.token for record in others):
             return Violation("REC-09", PER_ROW, why)
         return Violation("REC-01", row_reason(command, after.status), why)
-    return _error_fault(part.job, command, after, row)
+    return _error_fault(part.job, command, after, row, now) if after.spec.stores_code else None
 
 
-def _error_fault(job: int, command: c.Command, after: Record, row: Row) -> Violation | None:
+def _error_fault(job: int, command: c.Command, after: Record, row: Row, now: int) -> Violation | None:
     """A wrong error code in a row that has just ended (TERM-03, ERR-03, REC-01)."""
     status, error = after.status, row.error
-    if status == CANCELLED:
+    if status in (CANCELLED, SKIPPED):
         return None
     if status != FAILED:
         if error is None:
             return None
         return Violation("TERM-03", row_reason(command, status), f"job {job}: succeeded, yet has error code {error}")
     family = None if error is None else classify(error)
-    if type(command) is c.Fail:
+    if type(command) is c.Fail or overdue(after, now):
         if family is None:
             why = f"job {job}: a failed job needs an error code of a known family, has {error or 'none'}"
             return Violation("TERM-03", row_reason(command, status), why)
-        if family != classify(command.code):
+        if type(command) is c.Fail and family != classify(command.code):
             why = f"job {job}: {command.code} happened, {error} ({family}) is recorded"
             return Violation("ERR-03", row_reason(command, status), why)
     elif type(command) in c.SWEEPS and family not in ("LEASE", "LIMIT"):
@@ -239,7 +285,11 @@ def stray(command: c.Command, outcome: o.Outcome, job: int, before: Record, old:
     return Violation(check.clause, check.reason, f"job {job}'s row changed, the command was about another job")
 
 
-LOOKED = Check("CANCEL-04", "checkpoint: changes nothing", True)
+LOOKS: dict[type, Check] = {
+    kind: Check(clause, f"{kind.verb}: changes nothing", True)
+    for kind, clause in ((c.Checkpoint, "CANCEL-04"), (c.ReadArtifact, "FENCE-04"))
+}
+KEPT = Check("FENCE-07", "put_artifact: refused, and the job refers to its key", True)
 INV_6 = Check("INV-6", "a row with a cancel request stays unclaimed", True)
 INV_7 = Check("INV-7", "a terminal row stays unclaimed", True)
 PER_ROW = "sweep: generation per row"
@@ -275,24 +325,30 @@ def checks_beside(command: c.Command, asked: bool, ended: bool, other: bool) -> 
     return known
 
 
-_AFTER: dict[tuple[type, str], Checks] = {}
+_AFTER: dict[tuple[type, str, bool, bool, bool, bool], Checks] = {}
 
 
 def checks_of_view(command: c.Command, after: Record) -> Checks:
     """What the look at the row of an accepted part has tested (all with teeth: a differing row breaks this clause)."""
-    key = (type(command), after.status)
+    kind, spec, stored = type(command), after.spec, after.artifact is not None
+    cut = after.deadline is not None and cut_short(command, after)
+    key = (kind, after.status, spec.stores_code, spec.artifacts, stored, cut)
     known = _AFTER.get(key)
     if known is None:
         known = _AFTER[key] = tuple(
             # Sorted: what is played and told first must not hang on how a process hashes strings.
             Check(clause, row_reason(command, after.status), True)
-            for clause in sorted(_view_clauses(*key))
+            for clause in sorted(_view_clauses(kind, after.status, spec, stored))
         )
+        if cut:
+            known = _AFTER[key] = (*known, _CUT[kind])
     return known
 
 
-def _view_clauses(kind: type, status: str) -> set[str]:
-    """The clauses that `blame` and `row_fault` name for a row that this command has brought to this status."""
+def _view_clauses(kind: type, status: str, spec: QueueSpec, stored: bool) -> set[str]:
+    """The clauses that `blame` and `row_fault` name for a row that this command has brought to this status; `stored`
+    tells that the job refers to an artifact.
+    """
     clauses = set(_BY_VERB[kind].values())
     ended = status not in (PENDING, RUNNING)
     if issubclass(kind, c.HandleCommand):
@@ -301,8 +357,12 @@ def _view_clauses(kind: type, status: str) -> set[str]:
         clauses = {"CANCEL-02" if status == RUNNING else "CANCEL-01"}
     if kind is c.Fail and status == PENDING:
         clauses = {"ATT-01", "ATT-02", "FENCE-06"}
-    if kind is c.Fail and status == FAILED:
+    if kind is c.Fail and status == FAILED and spec.stores_code:
         clauses.add("ERR-03")
+    if spec.artifacts and kind is not c.Claim and (stored or status in (RUNNING, SUCCEEDED)):
+        clauses.add("FENCE-04")
+    if stored and status != RUNNING:
+        clauses.add("INV-5")
     if kind in c.SWEEPS and ended:
         clauses.add("TERM-03")
     return clauses | ({"TERM-01", "TERM-04"} if ended else {"TERM-01"})

@@ -12,6 +12,7 @@ from . import outcomes as o
 from .moves import (
     OWN_PREFIX,
     RECORDED,
+    TOKEN,
     claim_fault,
     claimable,
     differs_by_own_lease,
@@ -35,11 +36,14 @@ _HEAD = Check("CLAIM-14", "claim: past an excluded head", True)
 _ROLLED_BACK = Check("CLAIM-12", "claim: hook raised, rolled back", True)
 _HOOKED = Check("CLAIM-12", "claim: hook given the claimed jobs", True)
 _RETURNED = Check("CLAIM-07", "claim: running but not returned", True)
+_ASKED_FOR = Check("CLAIM-15", "claim: the job asked for", True)
+_NO_OTHER = Check("CLAIM-15", "claim: no other job than the one asked for", True)
 
 
-def eligible(world: World, now: int) -> list[int]:
-    """The ordinals of the jobs that a claim may take at `now`, oldest first."""
-    return [n for n, record in enumerate(world.jobs, 1) if claimable(record, now)]
+def eligible(world: World, command: c.Claim, now: int) -> list[int]:
+    """The ordinals of the jobs that this claim may take at `now`, oldest first."""
+    jobs = enumerate(world.jobs, 1)
+    return [n for n, record in jobs if claimable(record, now) and command.job in (None, n)]
 
 
 def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Context) -> Whole:
@@ -54,6 +58,10 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         if handle.worker != worker:
             return Violation("CLAIM-05", row_reason(command, RUNNING), "a handle names another worker than the claimer")
         claimed.append(handle.job)
+    if command.job is not None and claimed not in ([], [command.job]):
+        return Violation(_NO_OTHER.clause, _NO_OTHER.reason, f"job {command.job} was asked for, claimed: {claimed}")
+    if world.spec.fence == "attempt_id" and claimed and _used(world, outcome):
+        return Violation(TOKEN.clause, TOKEN.reason, "another job's claim has returned this attempt id before")
     count = len(claimed)
     if count > command.limit:
         return Violation(_LIMIT.clause, _LIMIT.reason, f"{count} claimed, at most {command.limit} were to be scanned")
@@ -71,13 +79,17 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
     if context.overlapped:
         return tuple(checks)
     ready, barred = _surveyed(world, context.now)
-    if claimed != ready[:count] and sorted(claimed) != ready[:count]:
+    if command.job is not None:
+        return _of_one(world, command.job, ready, count, checks)
+    ordered = world.spec.ordered
+    if ordered and claimed != ready[:count] and sorted(claimed) != ready[:count]:
         return Violation(_ORDER.clause, _ORDER.reason, f"due, oldest first: {ready}; claimed: {claimed}")
     bound = min(command.limit, command.max_claims)
     if not count and ready and bound:
         return _starved(world, ready[0], context.now)
     if len(ready) > bound:
-        checks.append(_ORDER)
+        if ordered:
+            checks.append(_ORDER)
         if count == bound:
             # With one more claimed the smaller bound would have been broken, and only that one if they differ.
             if command.max_claims < command.limit:
@@ -87,12 +99,32 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
             checks.append(_RETURNED)
     if barred and count >= min(bound, len(ready)):
         # Whatever stands before the last job that the bound allows would have come into the claim.
-        reach = ready[bound - 1] if len(ready) >= bound else len(world.jobs) + 1
+        last = len(world.jobs) + 1
+        reach = last if len(ready) < bound else ready[bound - 1] if ordered else 0
         checks += dict.fromkeys([fault for job, fault in barred if job < reach])
-    if count and ready[0] > command.limit:
+    if count and ordered and ready[0] > command.limit:
         heads = [record for record in world.jobs[: ready[0] - 1] if record.status == PENDING]
         if len(heads) >= command.limit:
             checks.append(_HEAD)
+    return tuple(checks)
+
+
+def _used(world: World, claimed: o.Claimed) -> bool:
+    """Whether an attempt id that this claim mints is that of another job's attempt (FENCE-03)."""
+    tokens = [handle.token for handle in claimed.handles]
+    known = {token for record in world.jobs for _, token in record.issued}
+    return len(set(tokens)) < len(tokens) or not known.isdisjoint(tokens)
+
+
+def _of_one(world: World, job: c.JobId | c.JobRef, ready: list[int], count: int, checks: list[Check]) -> Whole:
+    """A claim of one job takes it if it may, and no other in its place (CLAIM-15)."""
+    if not count and job in ready:
+        return Violation(_ASKED_FOR.clause, _ASKED_FOR.reason, f"job {job} is due and was not claimed")
+    others = [other for other in ready if other != job]
+    if count and others and others[0] < job:  # type: ignore[operator]
+        checks.append(_ASKED_FOR)
+    elif others:
+        checks.append(_NO_OTHER)
     return tuple(checks)
 
 
@@ -122,7 +154,7 @@ def _starved(world: World, first: int, now: int) -> Violation:
 def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...], context: Context) -> Whole:
     if command.hook is None or command.hook.kind == "ok":
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", "the hook did not raise")
-    ready = eligible(world, context.now)[: min(command.limit, command.max_claims)]
+    ready = eligible(world, command, context.now)[: min(command.limit, command.max_claims)]
     if context.overlapped:
         return (_ROLLED_BACK,) if ready else ()
     for job in given:
@@ -206,8 +238,10 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
             checks.append(_NOTHING)
     elif type(command) is c.Tick:
         checks.append(_LOOP)
-    if len(must) > 1 and len({world.jobs[n - 1].token for n in must if world.jobs[n - 1].status == RUNNING}) > 1:
-        checks.append(_PER_ROW)
+    if len(must) > 1 and world.spec.counts_generations:
+        lost = {world.jobs[n - 1].token for n in must if world.jobs[n - 1].status == RUNNING}
+        if len(lost) > 1:
+            checks.append(_PER_ROW)
     if len(must) < len(world.jobs):
         checks += _spared(world, command, must, now)
     return tuple(checks)
@@ -235,7 +269,7 @@ def _left(world: World, command: c.Command, job: int, now: int) -> Violation:
     elif differs_by_own_lease(record, now):
         check = RECORDED
     else:
-        check = recover_target(record)[1]
+        check = recover_target(record, now)[1]
     return Violation(check.clause, check.reason, f"job {job} was left {record.status}")
 
 

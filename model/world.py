@@ -98,9 +98,18 @@ def expired(record: Record, now: int) -> bool:
     return record.status == RUNNING and (record.expires is None or record.expires <= now)
 
 
+def overdue(record: Record, now: int) -> bool:
+    """Whether the job's deadline has passed."""
+    return record.deadline is not None and record.deadline <= now
+
+
 def sweepable(record: Record, now: int) -> bool:
-    """Whether a sweep must move this job: expired, or pending with a cancel request (REC-01, CLAIM-02)."""
-    return expired(record, now) or (record.status == PENDING and record.cancel is not None)
+    """Whether a sweep must move this job: expired, or pending with a cancel request or past its deadline (REC-01,
+    CLAIM-02, DEAD-01).
+    """
+    if record.status == PENDING:
+        return record.cancel is not None or overdue(record, now)
+    return expired(record, now)
 
 
 def lease_end(lease: int, deadline: int | None, now: int) -> int:

@@ -12,8 +12,8 @@ from . import commands as c
 from . import outcomes as o
 from .errors import WHAT, classify
 from .part import Answer, Judged, requeued, spelling, terminal
-from .queues import CANCELLED, FAILED, PENDING, RUNNING, SUCCEEDED
-from .world import Check, Checks, Record, Violation, holder, lease_end
+from .queues import CANCELLED, FAILED, PENDING, RUNNING, SKIPPED, SUCCEEDED
+from .world import Check, Checks, Record, Violation, holder, lease_end, overdue
 
 
 class Standing(NamedTuple):
@@ -22,19 +22,30 @@ class Standing(NamedTuple):
     name: str
     renew: str
     write: str
+    upload: str = ""
+    """Where it is not that of any other write."""
+
+    def clause(self, kind: type[c.Command]) -> str:
+        """The clause that a wrong answer to this kind of command breaks."""
+        if kind is c.Renew:
+            return self.renew
+        return self.upload or self.write if kind is c.PutArtifact else self.write
 
 
-ENDED = {status: Standing(f"terminal, {status}", "LEASE-02", "TERM-02") for status in (SUCCEEDED, FAILED, CANCELLED)}
+ENDED = {
+    status: Standing(f"terminal, {status}", "LEASE-02", "TERM-02") for status in (SUCCEEDED, FAILED, CANCELLED, SKIPPED)
+}
 AGAIN = Standing("pending again", "LEASE-02", "FENCE-02")
 OTHER = Standing("another owner", "LEASE-02", "FENCE-02")
-OLDER = Standing("older token", "FENCE-03", "FENCE-03")
+OLDER = Standing("older token", "FENCE-03", "FENCE-03", "FENCE-04")
 EXPIRED = Standing("expired", "LEASE-04", "FENCE-01")
 EXPIRING = Standing("expired in this tick", "LEASE-04", "FENCE-01")
+OVERDUE = Standing("deadline passed", "LEASE-03", "DEAD-01")
 HELD = Standing("held", "LEASE-03", "FENCE-01")
 LAST_TICK = Standing("held in its last tick", "LEASE-03", "FENCE-01")
-STANDINGS = (*ENDED.values(), AGAIN, OTHER, OLDER, EXPIRED, EXPIRING, HELD, LAST_TICK)
-"""Contract.md's table "which clause a wrong write breaks", first match first (without deadlines). Both sides of a
-lease's end stand apart, and each way to end, since that is where writes go wrong."""
+STANDINGS = (*ENDED.values(), AGAIN, OTHER, OLDER, EXPIRED, EXPIRING, OVERDUE, HELD, LAST_TICK)
+"""Contract.md's table "which clause a wrong write breaks", first match first. Both sides of a lease's end stand apart,
+and each way to end, since that is where writes go wrong."""
 
 
 def standing(record: Record, handle: c.Handle, now: int) -> Standing:
@@ -47,6 +58,8 @@ def standing(record: Record, handle: c.Handle, now: int) -> Standing:
         return OLDER
     left = -1 if record.expires is None else record.expires - now
     if left > 0:
+        if overdue(record, now):
+            return OVERDUE
         return HELD if left > 1 else LAST_TICK
     return EXPIRED if left else EXPIRING
 
@@ -76,7 +89,9 @@ def fail_target(record: Record, fail: c.Fail) -> tuple[str, Check]:
     if record.cancel is not None:
         return CANCELLED, Check("CANCEL-06", f"fail: {family} after a cancel request", True)
     if family == "CANCEL":
-        return CANCELLED, Check("ERR-02", "fail: CANCEL family ends cancelled", True)
+        if record.spec.cancels:
+            return CANCELLED, Check("ERR-02", "fail: CANCEL family ends cancelled", True)
+        return FAILED, Check("ERR-02", "fail: CANCEL family ends failed", record.attempts < record.max_attempts)
     if family == "LEASE" or (family == "INFRA" and fail.code in record.spec.retryable_codes):
         if record.attempts < record.max_attempts:
             return PENDING, Check("ATT-02", f"fail: {family} retried", True)
@@ -95,7 +110,7 @@ def _teeth(record: Record, command: c.HandleCommand, handle: c.Handle, now: int,
         alone = True
     kind = type(command)
     if kind is c.Complete:
-        return alone and record.cancel is None
+        return alone and (record.cancel is None or record.spec.completion_wins)
     if kind is c.Acknowledge:
         return alone and record.cancel is not None
     if kind is c.Fail:
@@ -104,7 +119,7 @@ def _teeth(record: Record, command: c.HandleCommand, handle: c.Handle, now: int,
 
 
 _REFUSED: dict[tuple[type, Standing, bool], tuple[Check, ...]] = {
-    (kind, at, teeth): (Check(at.renew if kind is c.Renew else at.write, f"{kind.verb}: {at.name}", teeth),)
+    (kind, at, teeth): (Check(at.clause(kind), f"{kind.verb}: {at.name}", teeth),)
     for kind in c.HANDLE_COMMANDS
     if kind is not c.Checkpoint
     for at in STANDINGS
@@ -118,6 +133,11 @@ _RELEASED = Check("REL-01", "release: given back", True)
 _RELEASE_CANCELLED = Check("REL-01", "release: after a cancel request", True)
 _CHECKPOINT = {flag: (Check("CANCEL-04", f"checkpoint: {flag}", True),) for flag in (True, False)}
 _COMPLETED = Check("TERM-01", "complete: succeeded", True)
+_WINS = Check("CANCEL-06", "complete: after a cancel request, and wins", True)
+_REPEATED = Check("FENCE-05", "complete: repeated by the same attempt", True)
+_SKIPPED = Check("TERM-01", "skip: skipped", True)
+_SKIP_CANCELLED = Check("REL-01", "skip: after a cancel request", True)
+_STORED = Check("FENCE-04", "put_artifact: stored", True)
 
 
 def judge_write(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
@@ -128,6 +148,10 @@ def judge_write(record: Record, command: c.Command, answer: Answer, now: int) ->
     at = standing(record, handle, now)
     kind = type(command)
     accepted = type(answer) is o.Accepted
+    if kind is c.Complete and repeats(record, handle):
+        if accepted and answer.status == SUCCEEDED:  # type: ignore[union-attr]
+            return record, (_REPEATED,)
+        return Violation(_REPEATED.clause, _REPEATED.reason, "must be accepted: the same attempt has succeeded")
     if not _holds(at):
         if not accepted:
             return record, _REFUSED[kind, at, _teeth(record, command, handle, now, at)]
@@ -150,9 +174,16 @@ def judge_write(record: Record, command: c.Command, answer: Answer, now: int) ->
 def refusal(record: Record, command: c.HandleCommand, now: int) -> Check:
     """The check whose clause is broken if this write has an effect that its answer denies."""
     assert isinstance(command.handle, c.Handle)
+    if type(command) is c.Complete and repeats(record, command.handle):
+        return _REPEATED
     at = standing(record, command.handle, now)
     refused = _own_refusal(record, command) if _holds(at) else None
     return _REFUSED[type(command), at, True][0] if refused is None else refused
+
+
+def repeats(record: Record, handle: c.Handle) -> bool:
+    """Whether a success by this handle is one that its attempt has reported before (FENCE-05)."""
+    return record.status == SUCCEEDED and record.spec.repeats_complete and holder(record, handle)
 
 
 def _because(at: Standing, record: Record, handle: c.Handle) -> str:
@@ -164,6 +195,7 @@ def _because(at: Standing, record: Record, handle: c.Handle) -> str:
         OLDER.name: f"{who} was superseded by its own newer claim (token {record.token}, not {handle.token})",
         EXPIRED.name: f"{who}'s lease has expired",
         EXPIRING.name: f"{who}'s lease has expired",
+        OVERDUE.name: f"the deadline has passed, at +{record.deadline} s",
     }[at.name]
 
 
@@ -179,7 +211,7 @@ def _own_refusal(record: Record, command: c.Command) -> Check | None:
     """What besides the fence refuses this write of the current holder."""
     kind = type(command)
     if kind is c.Complete:
-        return None if record.cancel is None else _AFTER_CANCEL
+        return None if record.cancel is None or record.spec.completion_wins else _AFTER_CANCEL
     if kind is c.Acknowledge:
         return _NO_REQUEST if record.cancel is None else None
     if kind is c.Fail:
@@ -208,7 +240,22 @@ def _renewed(record: Record, command: c.Renew, answer: o.Accepted, now: int) -> 
 
 
 def _completed(record: Record, command: c.Complete, answer: o.Accepted, now: int) -> Judged:
-    return _end(record, SUCCEEDED, answer, _COMPLETED, "a completed job is", command)
+    check = _COMPLETED if record.cancel is None else _WINS
+    return _end(record, SUCCEEDED, answer, check, "a completed job is", command)
+
+
+def _skipped(record: Record, command: c.Skip, answer: o.Accepted, now: int) -> Judged:
+    if record.cancel is not None:
+        return _end(record, CANCELLED, answer, _SKIP_CANCELLED, "after a cancel request it must end", command)
+    return _end(record, SKIPPED, answer, _SKIPPED, "a skipped job is", command)
+
+
+def _uploaded(record: Record, command: c.PutArtifact, answer: o.Accepted, now: int) -> Judged:
+    wrong = spelling(record, command, RUNNING, answer.status, _STORED, "a job whose artifact is stored stays")
+    if wrong is not None:
+        return wrong
+    assert isinstance(command.handle, c.Handle)
+    return record._replace(artifact=command.handle.token), (_STORED,)
 
 
 def _failed(record: Record, command: c.Fail, answer: o.Accepted, now: int) -> Judged:
@@ -257,7 +304,8 @@ def _acknowledged(record: Record, command: c.Acknowledge, answer: o.Accepted, no
 
 
 _ACCEPTS: dict[type, Callable[..., Judged]] = {
-    c.Renew: _renewed, c.Complete: _completed, c.Fail: _failed, c.Release: _released, c.Acknowledge: _acknowledged,
+    c.Renew: _renewed, c.Complete: _completed, c.Fail: _failed, c.Skip: _skipped, c.Release: _released,
+    c.Acknowledge: _acknowledged, c.PutArtifact: _uploaded,
 }  # fmt: skip
 
 

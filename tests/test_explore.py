@@ -10,11 +10,11 @@ from fencepost.model.choices import Bounds, building, last
 from fencepost.model.edges import Edges, ModelError
 from fencepost.model.explore import Explorer, explored
 from fencepost.model.legal import outcomes
-from fencepost.model.queues import BACKFILL, MUTATION, PENDING, RUNNING, QueueSpec
+from fencepost.model.queues import BACKFILL, BUILD, MUTATION, PENDING, RUNNING, SCREENSHOT, QueueSpec
 from fencepost.model.step import step
 from fencepost.model.world import AS_EXPECTED, Check, Checks, Context, Step, World
 
-BOTH = pytest.mark.parametrize("spec", [BACKFILL, MUTATION], ids=lambda spec: spec.key)
+BOTH = pytest.mark.parametrize("spec", [BUILD, SCREENSHOT, BACKFILL, MUTATION], ids=lambda spec: spec.key)
 
 
 def lasting(check: Check) -> bool:

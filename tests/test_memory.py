@@ -13,44 +13,9 @@ from fencepost.adapters.memory import MemoryAdapter
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.queues import BACKFILL, MUTATION, QueueSpec
+from memory_bench import NOW, Bench
 
-NOW = 1000
 QUEUES = pytest.mark.parametrize("queue", [BACKFILL, MUTATION], ids=lambda queue: queue.key)
-
-
-class Bench:
-    """A memory queue with synchronous hands: `do` performs a command, `row` shows a job."""
-
-    def __init__(self, queue: QueueSpec, seed: int = 0) -> None:
-        self.queue = queue
-        self.adapter = MemoryAdapter(seed)
-        asyncio.run(self.adapter.open(queue))
-
-    def do(self, command: c.Command, now: int = NOW, worker: int = 0) -> o.Outcome:
-        return asyncio.run(self.adapter.actor(worker).perform(command, now))
-
-    def rows(self) -> dict[c.JobId, o.Row]:
-        return asyncio.run(self.adapter.snapshot())
-
-    def row(self, job: c.JobId = 1) -> o.Row:
-        return self.rows()[job]
-
-    def enqueue(self, count: int = 1, max_attempts: int = 3) -> None:
-        for _ in range(count):
-            self.do(c.Enqueue(max_attempts))
-
-    def claim(self, worker: int = 1, now: int = NOW) -> c.Handle:
-        outcome = self.do(c.Claim(worker), now, worker)
-        assert isinstance(outcome, o.Claimed)
-        return outcome.handles[0]
-
-    def held(self, cancelled: bool = False, max_attempts: int = 3) -> c.Handle:
-        """One job, claimed by worker 1; with `cancelled` a cancel has been requested since."""
-        self.enqueue(max_attempts=max_attempts)
-        handle = self.claim()
-        if cancelled:
-            assert self.do(c.RequestCancel(1)) == o.CancelAnswer("recorded")
-        return handle
 
 
 def token(queue: QueueSpec, generation: int) -> int | None:
@@ -388,8 +353,10 @@ def test_faults_of_the_harness_are_told_apart() -> None:
         bench.do(c.RequestCancel(7))
     with pytest.raises(AdapterError, match="bind it"):
         bench.do(c.Renew(c.HandleRef(1)))
-    with pytest.raises(AdapterError, match="attempt ids"):
-        asyncio.run(MemoryAdapter().open(replace(BACKFILL, fence="attempt_id")))
+    with pytest.raises(AdapterError, match="which attempt has made one"):
+        asyncio.run(MemoryAdapter().open(replace(BACKFILL, artifacts=True)))
+    with pytest.raises(AdapterError, match="'backfill' has no verb 'skip'"):
+        bench.do(c.Skip(c.Handle(1, 1)))
     with pytest.raises(AdapterError, match="open"):
         MemoryAdapter().actor(1)
 

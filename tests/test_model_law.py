@@ -17,14 +17,14 @@ from fencepost.model import outcomes as o
 from fencepost.model.choices import Bounds, last
 from fencepost.model.explore import Explorer
 from fencepost.model.legal import outcomes
-from fencepost.model.queues import BACKFILL, MUTATION, QueueSpec
+from fencepost.model.queues import BACKFILL, BUILD, MUTATION, SCREENSHOT, QueueSpec
 from fencepost.model.step import step
 from fencepost.model.whole import due_for_sweep
 from fencepost.model.world import Context, Step, World
 
 STATUSES = (
     "pending", "running", "succeeded", "failed", "cancelled", "canceled", "completed", "success", "done", "error",
-    "configured", "lost",
+    "skipped", "configured", "lost",
 )  # fmt: skip
 HOOKED: tuple[tuple[int, ...] | None, ...] = (None, (), (1,), (2,), (1, 2), (2, 1))
 LATER = 50
@@ -58,6 +58,11 @@ def own_kind(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:
             yield from (o.Accepted(status, due if status == "pending" else None) for status in STATUSES)
             if isinstance(command, c.Fail | c.Release) and not world.spec.backs_off:
                 yield o.Accepted("pending", now + LATER)
+        case c.ReadArtifact(job=job):
+            tokens = (token for _, token in world.jobs[job - 1].issued)  # type: ignore[operator]
+            yield from (o.Artifact(token) for token in (None, "stray", *tokens))
+        case c.Plant():
+            yield o.DONE
         case c.RequestCancel():
             yield from (o.CancelAnswer("cancelled"), o.CancelAnswer("recorded"), o.CancelAnswer("terminal"))
         case c.Classify():
@@ -81,6 +86,9 @@ def orders(world: World, most: int) -> Iterator[tuple[int, ...]]:
 def tokens_of(world: World, job: int) -> tuple[c.Token, ...]:
     """The token that a claim must mint, and wrong ones."""
     token = world.jobs[job - 1].token if job <= len(world.jobs) else None
+    if world.spec.fence == "attempt_id":
+        issued = [token for _, token in world.jobs[job - 1].issued] if job <= len(world.jobs) else []
+        return (None, "", 1, f"{job}.{len(issued) + 1}", *issued)
     return (None, token, token + 1, token + 2) if isinstance(token, int) else (None,)
 
 
@@ -104,8 +112,8 @@ def beside(outcome: o.Outcome) -> Iterator[o.Outcome]:
 KINDS: tuple[o.Outcome, ...] = (
     o.Enqueued(1), o.Enqueued(2, 0), o.Enqueued(3, 0), o.Claimed(), o.Accepted("running"), o.Accepted("succeeded"),
     o.REJECTED, o.CancelAnswer("recorded"), o.CancelAnswer("terminal"), o.Recovered(), o.Recovered(dml=0),
-    o.Recovered(dml=1), o.Checkpointed(True), o.Checkpointed(False), o.Probed(0, 0), o.Classified(None),
-    o.Classified("LEASE"), o.Atomic(()), o.Atomic((o.REJECTED,)), o.DONE, o.CONFLICT, o.HookRaised(),
+    o.Recovered(dml=1), o.Artifact(None), o.Artifact("1.1"), o.Checkpointed(True), o.Checkpointed(False),
+    o.Probed(0, 0), o.Classified(None), o.Classified("LEASE"), o.Atomic(()), o.Atomic((o.REJECTED,)), o.DONE, o.CONFLICT, o.HookRaised(),
 )  # fmt: skip
 """At least one outcome of each kind but `Unknown`, which says nothing that could be judged."""
 
@@ -158,7 +166,7 @@ def disagreements(world: World, command: c.Command, candidates: Iterator[o.Outco
     return found
 
 
-@pytest.mark.parametrize("spec", [BACKFILL, MUTATION], ids=lambda spec: spec.key)
+@pytest.mark.parametrize("spec", [BUILD, SCREENSHOT, BACKFILL, MUTATION], ids=lambda spec: spec.key)
 def test_step_accepts_exactly_the_outcomes_that_are_legal(spec: QueueSpec) -> None:
     found = Explorer(spec, Bounds(depth=4)).run()
     seen: list[bool] = []
@@ -168,7 +176,7 @@ def test_step_accepts_exactly_the_outcomes_that_are_legal(spec: QueueSpec) -> No
     assert seen.count(False) > 10 * seen.count(True) > 10_000, "the universe is much larger than the law"
 
 
-@pytest.mark.parametrize("spec", [BACKFILL, MUTATION], ids=lambda spec: spec.key)
+@pytest.mark.parametrize("spec", [BUILD, SCREENSHOT, BACKFILL, MUTATION], ids=lambda spec: spec.key)
 def test_step_refuses_every_outcome_of_another_kind(spec: QueueSpec) -> None:
     found = Explorer(spec, Bounds(depth=3)).run()
     seen: list[bool] = []

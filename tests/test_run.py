@@ -235,7 +235,9 @@ def test_a_race_that_was_searched_in_part_is_no_complete_certificate() -> None:
 class Plain(MemoryAdapter):
     """It declares that it can do nothing beyond the verbs."""
 
-    capabilities = Capabilities(verdict="self-check", hooks=False, probe=False, counts_statements=False)
+    capabilities = Capabilities(
+        verdict="self-check", hooks=False, without=frozenset({"probe"}), counts_statements=False
+    )
 
 
 def test_what_an_adapter_declares_that_it_cannot_do_is_not_applicable_and_says_why() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import fencepost.scenarios
 from fencepost.adapters.mutants.catalogue import MUTANTS
 from fencepost.conformance.direct import AFTER_COMMIT
-from fencepost.conformance.interleave.programs import PROGRAMS
+from fencepost.conformance.interleave.programs import PROGRAMS, programs_of
 from fencepost.conformance.reduce import witnesses
 from fencepost.conformance.selection import known_clause
 from fencepost.model.applicability import TABLE
@@ -72,7 +72,7 @@ def shortest_story(clause: str) -> tuple[str, Trace] | None:
         if trace is not None:
             return key, trace
         for program in PROGRAMS:
-            if key in program.queues and clause in program.certified(row_locks=True):
+            if program in programs_of(spec) and clause in program.certified(row_locks=True):
                 return key, program.trace()
     return None
 

@@ -10,7 +10,6 @@ import click
 from fencepost.conformance.replay import replay, told
 from fencepost.conformance.selection import chosen_adapter
 from fencepost.conformance.session import Session
-from fencepost.model.queues import QUEUES
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, load
 
@@ -31,7 +30,7 @@ def replay_files(files: Iterable[Path], adapter: str | None) -> int:
         for path, scenario, name in work:
             place = name, scenario.queue
             if place not in sessions:
-                sessions[place] = stack.enter_context(Session(classes[name](), QUEUES[scenario.queue]))
+                sessions[place] = stack.enter_context(Session(classes[name](), classes[name].serves(scenario.queue)))
             replayed = replay(sessions[place], scenario)
             good = good and replayed.verdict == "pass"
             click.echo(told(scenario, name, str(path), replayed))

@@ -28,10 +28,11 @@ def run_adapter(
     Raises:
         UnknownName: a name stands for nothing.
     """
+    make = chosen_adapter(adapter)
     plan = Plan(
         adapter=adapter,
-        make=chosen_adapter(adapter),
-        queues=chosen_queues(queues),
+        make=make,
+        queues=chosen_queues(queues, make.queues),
         clauses=chosen_clauses(clauses),
         profile=chosen_profile(profile),
         seed=secrets.randbelow(2**32) if seed is None else seed,

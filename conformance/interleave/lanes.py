@@ -19,11 +19,11 @@ from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.history import Operation
 from fencepost.model.linear import judge
+from fencepost.model.moves import claimable
 from fencepost.model.paths import Binding, Dangling
 from fencepost.model.queues import QueueSpec
 from fencepost.model.step import step
 from fencepost.model.trace import Trace, TraceStep
-from fencepost.model.whole import eligible
 from fencepost.model.world import SETUP, Checks, Context, Violation, World
 
 from .gate import Gate
@@ -182,7 +182,7 @@ class Lanes:
             if type(self._bound.get((ran.lane, ran.nth))) is c.Claim
         ]
         asked = [each.command.limit for each in operations if type(each.command) is c.Claim]
-        due = len(eligible(self._world, self._world.now))
+        due = sum(claimable(record, self._world.now) for record in self._world.jobs)
         enough = len(asked) == len(operations) and sum(asked) <= due
         return shape_of(claims, row_locks=self.adapter.capabilities.row_locks, enough=enough)
 

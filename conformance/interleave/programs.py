@@ -5,13 +5,12 @@ Data only. It knows commands and clauses; never an adapter, a schedule or an out
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fencepost.model import commands as c
-from fencepost.model.queues import QUEUES
+from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace, TraceStep
-
-ALL = tuple(QUEUES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +25,18 @@ class Program:
     before: tuple[c.Command, ...]
     lanes: tuple[tuple[c.Command, ...], ...]
     clock: tuple[c.Command, ...] = ()
-    queues: tuple[str, ...] = ALL
+    fits: Callable[[QueueSpec], bool] = lambda _: True
+    """Which queues it is a race of, beside that they must serve its verbs."""
     where_locked: tuple[str, ...] = ()
     """What it certifies besides where rows stay locked until commit (`Capabilities.row_locks`)."""
     about: str = ""
     """What tells it from another program of the same pair."""
+
+    @property
+    def verbs(self) -> frozenset[str]:
+        """The verbs that it asks for, by name; the clock is nobody's."""
+        lanes = (self.before, *self.lanes)
+        return frozenset(command.verb for lane in lanes for command in lane) - {c.Advance.verb}
 
     @property
     def pair(self) -> str:
@@ -74,11 +80,19 @@ PROGRAMS: tuple[Program, ...] = (
         lanes=((c.Claim(1, 2, 2),), (c.Claim(2, 2, 2),)),
         about="two jobs each",
     ),
+    replace(
+        _CLAIMS,
+        before=(c.Enqueue(), c.Enqueue()),
+        lanes=((c.Claim(1, 2, 1),), (c.Claim(2, 2, 1),)),
+        fits=lambda q: q.bounds[0] > q.bounds[1],
+        about="two jobs, both scanned for one",
+    ),
     Program(("CANCEL-09",), (c.Enqueue(),), ((c.Claim(1),), (c.RequestCancel(_JOB),))),
     Program(("CANCEL-09",), _HELD, ((c.Complete(_HANDLE),), (c.RequestCancel(_JOB),))),
     Program(("REC-07",), _LAST_INSTANT, ((c.Complete(_HANDLE),), (c.Recover(),)), _EXPIRES),
-    Program(("REC-02",), _LAST_INSTANT, ((c.Renew(_HANDLE),), (c.Recover(),)), _EXPIRES),
+    Program(("REC-02", "REC-07"), _LAST_INSTANT, ((c.Renew(_HANDLE),), (c.Recover(),)), _EXPIRES),
     Program(("REC-07",), _EXPIRED, ((c.Recover(),), (c.Recover(),))),
+    Program(("REC-07",), _EXPIRED, ((c.RequestCancel(_JOB),), (c.Recover(),))),
     Program(
         ("REC-07",), (c.Enqueue(), c.RequestCancel(_JOB, by_parent=True)), ((c.Recover(),), (c.Recover(),)),
         about="a job called off",
@@ -86,21 +100,28 @@ PROGRAMS: tuple[Program, ...] = (
     Program(("REC-07",), _HELD, ((c.Complete(_HANDLE),), (c.StartUp(0),))),
     Program(
         ("FENCE-02",), _LAST_INSTANT, ((c.Complete(_HANDLE),), (c.Recover(), c.Claim(2))), _EXPIRES,
-        queues=("backfill",), about="another worker",
+        fits=lambda q: not q.has_token, about="another worker",
     ),
     Program(  # the job must be due again at once, so that the claim needs no move of the clock
         ("FENCE-03",), _HELD, ((c.Complete(_HANDLE),), (c.Release(_HANDLE), c.Claim(1))),
-        queues=("mutation",), about="the same worker",
+        fits=lambda q: q.has_token, about="the same worker",
     ),
     Program(  # whoever comes late finds the job pending once more, but backing off
         ("CLAIM-03", "CLAIM-11"), (c.Enqueue(),),
         ((c.Claim(1),), (c.Claim(2), c.Fail(c.HandleRef(3), "lease", "LEASE_TIMEOUT_RECOVERED"))),
-        queues=("mutation",),
+        fits=lambda q: q.backs_off,
+    ),
+    Program(
+        ("FENCE-04",), _HELD, ((c.PutArtifact(_HANDLE),), (c.Release(_HANDLE), c.Claim(1))), about="the same worker",
+    ),
+    Program(  # the claim takes the job before its deadline, or the sweep ends it
+        ("DEAD-01",), (c.Enqueue(deadline_in=60), c.AdvanceTo("deadline", _JOB, -1)), ((c.Claim(1),), (c.Recover(),)),
+        (c.AdvanceTo("deadline", _JOB, 0),), fits=lambda q: q.deadline,
     ),
 )  # fmt: skip
 """The races of two actors, simplest first in each chapter."""
 
 
-def programs_of(queue: str) -> tuple[Program, ...]:
-    """The programs of one queue."""
-    return tuple(program for program in PROGRAMS if queue in program.queues)
+def programs_of(queue: QueueSpec) -> tuple[Program, ...]:
+    """The programs that this queue can be asked to play."""
+    return tuple(program for program in PROGRAMS if program.verbs <= queue.verbs and program.fits(queue))
