@@ -140,7 +140,7 @@ class Actor:
             raise unserved(self, "async def", command.verb)
         return await method(command, now)
 
-    def serves(self, verb: str) -> bool:
+    def has(self, verb: str) -> bool:
         """Whether there is a method for this verb. One that overrides `perform` may serve others besides."""
         return callable(getattr(self, verb, None))
 

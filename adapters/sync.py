@@ -110,7 +110,7 @@ class ServedActor(Actor):
             self._actor = self._make()
         return self._actor
 
-    def serves(self, verb: str) -> bool:
+    def has(self, verb: str) -> bool:
         return verb == c.Crash.verb or callable(getattr(self.plain(), verb, None))
 
     async def perform(self, command: c.Command, now: int) -> Outcome:

@@ -45,7 +45,7 @@ def fault_of(error: BaseException, adapter: str = "") -> str:
     if not own:
         whole = "".join(traceback.format_exception(error))
         return f"an exception that nobody expected; please report it as a fault of fencepost\n{whole}".rstrip()
-    hint = f"\n{_LEFT_OPEN}" if is_conflict(error) else ""
+    hint = f"\n{_LEFT_OPEN}" if is_conflict(error) else f"\n{_TUPLES}" if "unhashable" in str(error) else ""
     told = "".join(traceback.StackSummary.extract(iter(own)).format())
     return f"{whom}: {verb_of(own)} raised {said}{hint}\n{told}".rstrip()
 
@@ -54,6 +54,9 @@ _LEFT_OPEN = (
     "a write conflict that another client can cause is no exception, but `o.CONFLICT`; if nobody else was at work, a "
     "call before this one has left its transaction open: end it in every verb, also where there was nothing to write"
 )
+
+
+_TUPLES = "an outcome holds plain values, and tuples of them in place of lists"
 
 
 def own_frames(frames: Frames) -> Frames:

@@ -10,7 +10,7 @@ from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.legal import outcomes
 from fencepost.model.paths import Binding, Dangling
-from fencepost.model.queues import QUEUES, QueueSpec
+from fencepost.model.queues import QueueSpec
 from fencepost.model.step import step
 from fencepost.model.trace import Trace
 from fencepost.model.world import Context, Step, Violation, World
@@ -27,7 +27,7 @@ FOLDER = Path(".fencepost")
 class Finding:
     """One violated clause with its shortest trace. `unreduced` is the length that the trace had when it was found."""
 
-    queue: str
+    queue: QueueSpec
     trace: Trace
     violation: Violation
     unreduced: int
@@ -42,9 +42,10 @@ def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> 
             clause=violation.clause,
             reason=violation.reason,
             why=violation.why,
-            queue=finding.queue,
+            queue=finding.queue.key,
             adapter=adapter,
             trace=finding.trace,
+            lease_seconds=finding.queue.lease_seconds,
             scenario=str(path),
             replay=f"fencepost replay {path} --adapter={adapter}",
             unreduced=finding.unreduced,
@@ -54,7 +55,7 @@ def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> 
         clause=violation.clause,
         reason=violation.reason,
         why=violation.why,
-        queue=finding.queue,
+        queue=finding.queue.key,
         scenario=str(path),
         length=finding.trace.length,
         story=text,
@@ -67,13 +68,13 @@ def scenario_of(finding: Finding, adapter: str, seed: int) -> Scenario:
     return Scenario(
         id="found",
         clause=violation.clause,
-        queue=finding.queue,
+        queue=finding.queue.key,
         title=CLAUSES[violation.clause].title,
         trace=finding.trace,
         adapters=(adapter,) if finding.trace.schedule is not None else None,
         source="found",
         found=Found(adapter, seed, violation.reason, violation.why),
-        expected=expectations(finding.trace, QUEUES[finding.queue]),
+        expected=expectations(finding.trace, finding.queue),
     )
 
 

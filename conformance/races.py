@@ -43,7 +43,8 @@ def race_all(
     known: frozenset[str] = frozenset(),
     on_schedule: Callable[[], None] = lambda: None,
 ) -> Iterator[Raced]:
-    """Certify every program of the queue that is about one of `clauses` (None: all).
+    """Certify every program of the queue that is about one of `clauses` (None: all), but not those in which the clock
+    moves where it is the queue's own: its `advance` cannot be called between two statements of others.
 
     Each clause is reported once; `known` are those reported before. An adapter without a gate has no races.
 
@@ -57,7 +58,8 @@ def race_all(
     wanted = [
         program
         for program in programs_of(adapter.capabilities.of(adapter.serves(queue)))
-        if clauses is None or clauses & set(program.certified(adapter.capabilities.row_locks))
+        if (clauses is None or clauses & set(program.certified(adapter.capabilities.row_locks)))
+        and (not program.clock or adapter.capabilities.clock == "argument")
     ]
     with Session(adapter, adapter.serves(queue)) as session:
         for program in wanted:
@@ -93,13 +95,13 @@ def _shortened(session: Session, trace: Trace, violation: Violation) -> Finding:
         if run.violation is None or run.violation.clause != violation.clause:
             return _as_found(session, trace, violation)
         told = reduced(session, run)
-        return Finding(session.spec.key, told.trace, told.violation, trace.length)
+        return Finding(session.spec, told.trace, told.violation, trace.length)
     try:
         shorter = session.run(reduce_race(session.adapter, session.spec, trace, violation.clause))
     except (LookupError, Unplayable):
         return _as_found(session, trace, violation)
-    return Finding(session.spec.key, shorter.trace, shorter.violation, trace.length)
+    return Finding(session.spec, shorter.trace, shorter.violation, trace.length)
 
 
 def _as_found(session: Session, trace: Trace, violation: Violation) -> Finding:
-    return Finding(session.spec.key, trace, violation, trace.length)
+    return Finding(session.spec, trace, violation, trace.length)

@@ -37,6 +37,8 @@ class Replayed:
     trace: Trace
     violation: Violation | None = None
     why: str = ""
+    lease_seconds: int | None = None
+    """How long the queue's claims last that ask for no other lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def replay(session: Session, scenario: Scenario) -> Replayed:
     except Diverged as error:
         return Replayed("diverged", scenario.trace, None, str(error))
     if played.violation is not None:
-        return Replayed("fail", played.trace, played.violation, played.violation.why)
+        return Replayed("fail", played.trace, played.violation, played.violation.why, session.spec.lease_seconds)
     # What was found did break the clause, also where the judge has no check to make once all is right.
     if scenario.clause not in played.tested and scenario.found is None:
         return Replayed("not exercised", played.trace, None, f"no step of it tests {scenario.clause}")
@@ -88,6 +90,7 @@ def told(scenario: Scenario, adapter: str, path: str, replayed: Replayed) -> str
             queue=scenario.queue,
             adapter=adapter,
             trace=replayed.trace,
+            lease_seconds=replayed.lease_seconds,
             scenario=path,
             replay=f"fencepost replay {path} --adapter={adapter}",
         )

@@ -171,7 +171,7 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
         examination = Examination(session, plan.profile, plan.seed, FOLDER / "examples", on_example)
         try:
             for found in examination.violations(plan.clauses):
-                _note_failure(plan, queue, session, found, counts, listener)
+                _note_failure(plan, session, found, counts, listener)
         finally:
             counts.examples += examination.examples
             counts.steps += session.driver.steps
@@ -181,9 +181,9 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
                 counts.teeth[clause, queue] = counts.teeth.get((clause, queue), 0) + teeth
 
 
-def _note_failure(plan: Plan, queue: str, session: Session, found: Run, counts: _Counts, listener: Listener) -> None:
+def _note_failure(plan: Plan, session: Session, found: Run, counts: _Counts, listener: Listener) -> None:
     story = reduced(session, found)
-    finding = Finding(queue, story.trace, story.violation, len(found.done))
+    finding = Finding(session.spec, story.trace, story.violation, len(found.done))
     failure = report(finding, plan.adapter, plan.seed)
     counts.failures.append(failure)
     listener.failed(failure)

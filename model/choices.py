@@ -55,7 +55,8 @@ def building(world: World, bounds: Bounds) -> Iterator[c.Command]:
     yield from enqueues(world, bounds)
     yield from claims(world, bounds, workers(world, bounds))
     yield from advances(world, bounds)
-    yield c.Recover()
+    if "recover" in world.spec.verbs:
+        yield c.Recover()
     for job in range(1, len(world.jobs) + 1):
         yield from own(world, job)
 
@@ -105,7 +106,8 @@ def own(world: World, job: int) -> Iterator[c.Command]:
     verbs = spec.verbs
     for handle in handles_of(world, job):
         yield c.Complete(handle)
-        yield c.Renew(handle)
+        if "renew" in verbs:
+            yield c.Renew(handle)
         if "release" in verbs:
             yield c.Release(handle)
         if "fail" in verbs:

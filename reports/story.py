@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
-from fencepost.model.queues import QUEUES
 from fencepost.model.trace import Trace, TraceStep
 
 from .phrases import command_phrase, hook_note, outcome_phrase, worker_of
@@ -41,6 +40,8 @@ class Failure:
     adapter: str
     trace: Trace
     """With the outcomes that were observed; the last step is the one that broke the clause."""
+    lease_seconds: int | None = None
+    """How long the queue's claims last that ask for no other lease."""
     scenario: str | None = None
     """The path of the scenario file that was written."""
     replay: str | None = None
@@ -111,7 +112,6 @@ def _notes(failure: Failure) -> dict[int, str]:
     Attempts are counted as the contract counts them, from what was answered: one per claim, one less per release. The
     rows were found to say the same, but for the last step's of a story without lanes: that is where it went wrong.
     """
-    queue = QUEUES.get(failure.queue)
     attempts: Counter[c.JobId] = Counter()
     jobs: dict[c.HandleRef, c.JobId] = {}
     notes: dict[int, str] = {}
@@ -131,7 +131,7 @@ def _notes(failure: Failure) -> dict[int, str]:
             jobs[c.HandleRef(step.label, nth)] = handle.job
             token = "" if handle.token is None else f", token {handle.token}"
             said.append(f"job {handle.job}, attempt {attempts[handle.job]}{token}")
-        lease = command.lease or (queue.lease_seconds if queue else None)
+        lease = command.lease or failure.lease_seconds
         until = f", lease until +{lease} s" if lease else ""
         moved = tuple(handle.job for handle in outcome.handles)
         notes[step.label] = "; ".join(said) + until + hook_note(outcome.hooked, moved)

@@ -18,7 +18,7 @@ from fencepost.conformance.replay import Replayed, replay, told
 from fencepost.conformance.session import Session
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.queues import QUEUES
+from fencepost.model.queues import BACKFILL, QUEUES
 from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.world import Violation
 from fencepost.scenarios import Scenario, dump, load, loads
@@ -172,7 +172,7 @@ LATE_SUCCESS = answered(
 
 
 def test_a_found_file_takes_every_legal_answer_for_the_one_that_was_wrong() -> None:
-    found = scenario_of(Finding("backfill", LATE_SUCCESS, Violation("CANCEL-06", "r", "w"), 4), "sqlite", 1)
+    found = scenario_of(Finding(BACKFILL, LATE_SUCCESS, Violation("CANCEL-06", "r", "w"), 4), "sqlite", 1)
     assert "{do: complete, handle: 2, expect: {any: [rejected, {accepted: cancelled}]}}" in dump(found)
 
 
@@ -197,7 +197,7 @@ def test_a_found_race_demands_what_was_answered_before_it() -> None:
 
 def test_what_was_found_passes_once_all_is_right_though_no_check_is_left_to_make(sessions: Sessions) -> None:
     unreturned = answered((c.Enqueue(), o.Enqueued(1)), (c.Enqueue(), o.Enqueued(2)), (c.Claim(1, 2, 2), CLAIMED))
-    finding = Finding("backfill", unreturned, Violation("CLAIM-07", "claim: running but not returned", "w"), 3)
+    finding = Finding(BACKFILL, unreturned, Violation("CLAIM-07", "claim: running but not returned", "w"), 3)
     found = scenario_of(finding, "sqlite", 1)
     assert replay(sessions.right("backfill"), found).verdict == "pass"
     assert replay(sessions.of(mutated("claim-returns-first"), "backfill"), found).verdict == "fail"
