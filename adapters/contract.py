@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from fencepost.model import commands as c
 from fencepost.model.outcomes import Outcome, Row
@@ -32,6 +32,10 @@ class HookFailed(Exception):
 
 
 Clock: TypeAlias = Literal["argument", "override", "shifted", "real"]
+
+
+VERBS = frozenset(kind.verb for kind in c.COMMANDS) - {c.Advance.verb}
+"""All verbs that an actor can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,11 @@ class Capabilities:
     """How a scheduler can hold this adapter's statements (interleaved engine)."""
     row_locks: bool = False
     """Rows stay locked until commit, so a locked head can be skipped (CLAIM-11, CLAIM-14)."""
+
+    @classmethod
+    def only(cls, *verbs: str, **more: Any) -> Capabilities:
+        """An adapter that serves these verbs alone; `more` are other fields than `without`."""
+        return cls(**{"hooks": False, "counts_statements": False, **more}, without=VERBS - set(verbs))
 
     def of(self, queue: QueueSpec) -> QueueSpec:
         """The queue as far as it can be driven: what engines generate, and what applies, is read from this one."""

@@ -9,11 +9,7 @@ When that is green, test the queue: `fencepost run --adapter=skeleton:Skeleton`.
 
 from typing import ClassVar
 
-from fencepost.adapters.contract import AdapterError, Capabilities
-from fencepost.adapters.sync import SyncActor, SyncAdapter
-from fencepost.model import commands as c
-from fencepost.model import outcomes as o
-from fencepost.model.queues import QueueSpec
+from fencepost.adapters.sync import AdapterError, Capabilities, QueueSpec, SyncActor, SyncAdapter, c, o
 
 # What your queue is like. `fencepost.model.queues.QueueSpec` explains each line, and those that are left out here.
 JOBS = QueueSpec(
@@ -24,6 +20,9 @@ JOBS = QueueSpec(
     cancels=False,  # True: then write request_cancel, acknowledge and checkpoint too
     retryable_codes=frozenset({"RENDER_SERVICE_UNAVAILABLE"}),  # INFRA errors after which a job is tried again
 )
+
+
+# from fencepost.adapters.sync import accepted, held, owner  they are of use below
 
 
 class SkeletonActor(SyncActor):
@@ -46,25 +45,25 @@ class SkeletonActor(SyncActor):
         raise AdapterError("write `enqueue`: add a pending job with command.max_attempts; return o.Enqueued(its id)")
 
     def claim(self, command: c.Claim, now: int) -> o.Outcome:
-        # lease = command.lease or JOBS.lease_seconds
-        # jobs = self.queue.claim(c.worker_name(command.worker), now, lease, min(command.limit, command.max_claims))
+        # limit, lease = min(command.limit, command.max_claims), command.lease or JOBS.lease_seconds
+        # jobs = self.queue.claim(owner(command), now, limit, lease)
         # return o.Claimed(tuple(c.Handle(job.id, command.worker) for job in jobs))
         raise AdapterError(
-            "write `claim`: claim due jobs, oldest first, for c.worker_name(command.worker); return o.Claimed(handles) "
+            "write `claim`: claim due jobs, oldest first, for owner(command); return o.Claimed(handles) "
             "with a c.Handle(its id, command.worker) for each, and o.Claimed() if there was none"
         )
 
     def renew(self, command: c.Renew, now: int) -> o.Outcome:
-        # kept = self.queue.heartbeat(command.handle.job, c.worker_name(command.handle.worker), now, lease)
-        # return o.Accepted("running") if kept else o.REJECTED
+        # job, worker = held(command)
+        # return accepted(self.queue.heartbeat(job, worker, now, command.lease or JOBS.lease_seconds), "running")
         raise AdapterError(
             "write `renew`: extend the lease of command.handle to now + (command.lease or JOBS.lease_seconds); return "
             "o.Accepted('running'), or o.REJECTED if your queue refused"
         )
 
     def complete(self, command: c.Complete, now: int) -> o.Outcome:
-        # done = self.queue.complete(command.handle.job, c.worker_name(command.handle.worker), now)
-        # return o.Accepted("succeeded") if done else o.REJECTED
+        # job, worker = held(command)
+        # return accepted(self.queue.complete(job, worker, now), "succeeded")
         raise AdapterError(
             "write `complete`: report success by command.handle; return o.Accepted('succeeded'), or o.REJECTED if "
             "your queue refused"
@@ -72,8 +71,8 @@ class SkeletonActor(SyncActor):
 
     def fail(self, command: c.Fail, now: int) -> o.Outcome:
         # again = command.what == "lease" or command.code in JOBS.retryable_codes
-        # status = self.queue.fail(command.handle.job, c.worker_name(command.handle.worker), now, command.code, again)
-        # return o.Accepted(status) if status else o.REJECTED
+        # job, worker = held(command)
+        # return accepted(self.queue.fail(job, worker, now, command.code, again))  the status, or None if refused
         raise AdapterError(
             "write `fail`: report a failure by command.handle, with command.code; return o.Accepted('pending') if it "
             "will be tried again, o.Accepted('failed') if not, o.REJECTED if your queue refused; or add 'fail' to "
@@ -81,8 +80,8 @@ class SkeletonActor(SyncActor):
         )
 
     def release(self, command: c.Release, now: int) -> o.Outcome:
-        # back = self.queue.release(command.handle.job, c.worker_name(command.handle.worker), now)
-        # return o.Accepted("pending") if back else o.REJECTED
+        # job, worker = held(command)
+        # return accepted(self.queue.release(job, worker, now), "pending")
         raise AdapterError(
             "write `release`: give the job of command.handle back, its attempt uncounted; return o.Accepted('pending'),"
             " or o.REJECTED if your queue refused; or add 'release' to `without`"
@@ -104,7 +103,7 @@ class Skeleton(SyncAdapter):
     queues: ClassVar = {JOBS.key: JOBS}
     capabilities = Capabilities(
         clock="argument",  # the time is the `now` that verbs are given; "override", "shifted", "real" need `advance`
-        hooks=False,  # True: claims and sweeps run `hook_of(command)(ids)` (fencepost.adapters.sync) before they commit
+        hooks=False,  # True: claims and sweeps run `hook_of(command)(ids)` before they commit
         counts_statements=False,  # True: `recover` says in `dml` how many statements it sent that change data
         # What your queue has no such thing as, or what you will write later. What is not asked is not tested.
         without=frozenset({"tick", "start_up", "probe", "configure", "classify", "atomically"}),
@@ -118,7 +117,7 @@ class Skeleton(SyncAdapter):
         )
 
     def close(self) -> None:
-        pass  # remove what `open` made, if anything is open; the actors are closed by then
+        pass  # remove what `open` made; the actors are closed by then
 
     def reset(self) -> None:
         raise AdapterError("write `reset`: delete all jobs, and leave the actors usable; return nothing")

@@ -63,12 +63,21 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "CLAIM-12": (_HOOKS,),
     "CLAIM-14": (
         Need(
-            lambda q: q.cancels or q.backs_off or q.deadline, "declares nothing that keeps a pending job from a claim"
+            lambda q: "request_cancel" in q.verbs or q.backs_off or q.deadline,
+            "declares nothing that keeps a pending job from a claim",
         ),
         Need(lambda q: q.ordered, "declares no order of its claims: there is no head"),
     ),
     "CLAIM-15": (Need(lambda q: q.claims_by_id, "has no queue predicate of its own and no claim of one job"),),
     "LEASE-01": _served("configure"),
+    **dict.fromkeys(("LEASE-02", "LEASE-03", "LEASE-04"), _served("renew")),
+    "FENCE-02": (
+        Need(
+            lambda q: not q.verbs.isdisjoint(("recover", "tick", "start_up", "release", "fail")),
+            "is not asked for anything that takes a job from its holder",
+            gap=True,
+        ),
+    ),
     "FENCE-03": (Need(lambda q: q.has_token, "declares an owner-only fence: it cannot tell a worker's older handle"),),
     "FENCE-04": _ARTIFACTS,
     "FENCE-05": (Need(lambda q: q.repeats_complete, "has no idempotent completion: TERM-02 judges a repeated one"),),

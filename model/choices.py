@@ -55,8 +55,7 @@ def building(world: World, bounds: Bounds) -> Iterator[c.Command]:
     yield from enqueues(world, bounds)
     yield from claims(world, bounds, workers(world, bounds))
     yield from advances(world, bounds)
-    if "recover" in world.spec.verbs:
-        yield c.Recover()
+    yield from sweeps(world.spec)
     for job in range(1, len(world.jobs) + 1):
         yield from own(world, job)
 
@@ -86,6 +85,13 @@ def deadline_in(spec: QueueSpec) -> int:
 def leftover(spec: QueueSpec) -> int:
     """Seconds for which a lease is left on a pending job."""
     return spec.lease_seconds // 4
+
+
+def sweeps(spec: QueueSpec) -> tuple[c.Command, ...]:
+    """The sweep that leads on to further states, if the queue can be asked for one."""
+    if "recover" in spec.verbs:
+        return (c.Recover(),)
+    return (c.Tick(1),) if "tick" in spec.verbs else ()
 
 
 def claims(world: World, bounds: Bounds, workers: int) -> Iterator[c.Command]:

@@ -45,11 +45,14 @@ def adapter_text(name: str, made: str, asynchronous: bool) -> str:
 
 _METHOD = re.compile(r"^    def (?!__init__|actor\b)", re.MULTILINE)
 _AS_ASYNC = (
-    ("import AdapterError, Capabilities\n", "import Actor, Adapter, AdapterError, Capabilities\n"),
-    ("from fencepost.adapters.sync import SyncActor, SyncAdapter\n", ""),
+    (
+        "from fencepost.adapters.sync import AdapterError, Capabilities, QueueSpec, SyncActor, SyncAdapter, c, o\n",
+        "from fencepost.adapters.contract import Actor, Adapter\n"
+        "from fencepost.adapters.sync import AdapterError, Capabilities, QueueSpec, c, o\n",
+    ),
     ("SyncActor", "Actor"),
     ("SyncAdapter", "Adapter"),
-    ("`hook_of(command)(ids)` (fencepost.adapters.sync)", "`await HookRun(command.hook)(ids)` (contract.py)"),
+    ("`hook_of(command)(ids)`", "`await HookRun(command.hook)(ids)`"),
     (
         '    def enqueue(self',
         "    def crash(self, command: c.Crash, now: int) -> o.Outcome:\n"
@@ -57,7 +60,7 @@ _AS_ASYNC = (
         '        raise AdapterError("write `crash`: drop the connections of command.worker; return o.DONE")\n\n'
         "    def enqueue(self",
     ),
-    ("if anything is open; the actors are closed by then", "if anything is open, and close the actors"),
+    ("remove what `open` made; the actors are closed by then", "close the actors, and remove what `open` made"),
     (
         "    def actor(self, worker: int) -> Actor:\n        return SkeletonActor(worker)\n",
         "    def actor(self, worker: int) -> Actor:\n"
