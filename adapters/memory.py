@@ -58,7 +58,7 @@ class MemoryActor(Actor):
         """Add a pending job, due in `due_in` seconds, with its deadline in `deadline_in`."""
         store = self._store
         number = len(store.jobs) + 1
-        token = 0 if store.spec.fence == "generation" else None
+        token = 0 if store.spec.counts_generations else None
         due = now + command.due_in if command.due_in > 0 else None
         deadline = now + command.deadline_in if command.deadline_in > 0 else None
         row = o.Row(PENDING, None, None, None, None, None, 0, command.max_attempts, token, due, None, None, deadline)

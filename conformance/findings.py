@@ -14,6 +14,7 @@ from fencepost.model.queues import QueueSpec
 from fencepost.model.step import step
 from fencepost.model.trace import Trace
 from fencepost.model.world import Context, Step, Violation, World
+from fencepost.reports.phrases import with_attempts_named
 from fencepost.reports.result import FailureResult
 from fencepost.reports.story import Failure, story
 from fencepost.scenarios import Found, Scenario, any_of, expectation_of, write
@@ -42,10 +43,9 @@ def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> 
             clause=violation.clause,
             reason=violation.reason,
             why=violation.why,
-            queue=finding.queue.key,
+            queue=finding.queue,
             adapter=adapter,
             trace=finding.trace,
-            lease_seconds=finding.queue.lease_seconds,
             scenario=str(path),
             replay=f"fencepost replay {path} --adapter={adapter}",
             unreduced=finding.unreduced,
@@ -54,7 +54,7 @@ def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> 
     return FailureResult(
         clause=violation.clause,
         reason=violation.reason,
-        why=violation.why,
+        why=with_attempts_named(violation.why, finding.trace),
         queue=finding.queue.key,
         scenario=str(path),
         length=finding.trace.length,
@@ -73,7 +73,7 @@ def scenario_of(finding: Finding, adapter: str, seed: int) -> Scenario:
         trace=finding.trace,
         adapters=(adapter,) if finding.trace.schedule is not None else None,
         source="found",
-        found=Found(adapter, seed, violation.reason, violation.why),
+        found=Found(adapter, seed, violation.reason, with_attempts_named(violation.why, finding.trace)),
         expected=expectations(finding.trace, finding.queue),
     )
 

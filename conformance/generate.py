@@ -31,9 +31,10 @@ _SLOTS = 512
 class Aim:
     """Chooses a run's commands, one by one."""
 
-    __slots__ = ("_jobs", "_now", "_offers", "_tables")
+    __slots__ = ("_exact", "_jobs", "_now", "_offers", "_tables")
 
     def __init__(self, spec: QueueSpec) -> None:
+        self._exact = spec.exact_clock
         self._tables = _TABLES.setdefault(spec, {})
         # Four steps in ten leave jobs and clock as they were: what they offer is then known.
         self._jobs: tuple[Record, ...] = ()
@@ -53,9 +54,7 @@ class Aim:
         if table is None:
             table = self._tables[offers] = _table(offers, world.spec)
         command = table[number % _SLOTS](world, number // _SLOTS)
-        if type(command) is c.Advance and not world.spec.exact_clock:
-            return m.beside(world, command)
-        return command
+        return command if self._exact or type(command) is not c.Advance else m.beside(world, command)
 
 
 def _offers(jobs: tuple[Record, ...], now: int) -> int:

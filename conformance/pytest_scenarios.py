@@ -57,7 +57,7 @@ class ScenarioItem(pytest.Item):
         except Exception as error:  # whatever a verb raises is a harness fault
             pytest.exit(f"fencepost could not go on: {fault_of(error, self.name)}", Exit.HARNESS)
         if replayed.verdict != "pass":
-            raise Unexpected(told(self.scenario, self.name, str(self.path), replayed))
+            raise Unexpected(told(self.scenario, self._session().spec, self.name, str(self.path), replayed))
 
     def _session(self) -> Session:
         return sessions_of(self.session).session(self.name, self.scenario.queue)

@@ -14,6 +14,7 @@ from typing import Literal
 from fencepost.adapters.contract import AdapterError, Gated
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
+from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace
 from fencepost.model.world import Violation
 from fencepost.reports.story import Failure, story
@@ -37,8 +38,6 @@ class Replayed:
     trace: Trace
     violation: Violation | None = None
     why: str = ""
-    lease_seconds: int | None = None
-    """How long the queue's claims last that ask for no other lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +62,14 @@ def replay(session: Session, scenario: Scenario) -> Replayed:
     except Diverged as error:
         return Replayed("diverged", scenario.trace, None, str(error))
     if played.violation is not None:
-        return Replayed("fail", played.trace, played.violation, played.violation.why, session.spec.lease_seconds)
+        return Replayed("fail", played.trace, played.violation, played.violation.why)
     # What was found did break the clause, also where the judge has no check to make once all is right.
     if scenario.clause not in played.tested and scenario.found is None:
         return Replayed("not exercised", played.trace, None, f"no step of it tests {scenario.clause}")
     return Replayed("pass", played.trace)
 
 
-def told(scenario: Scenario, adapter: str, path: str, replayed: Replayed) -> str:
+def told(scenario: Scenario, queue: QueueSpec, adapter: str, path: str, replayed: Replayed) -> str:
     """What came of a replay, for people: the story of a failure, or one line."""
     if replayed.verdict == "pass":
         return f"pass      {path}: {scenario.clause} holds on {adapter}, queue {scenario.queue}"
@@ -87,10 +86,9 @@ def told(scenario: Scenario, adapter: str, path: str, replayed: Replayed) -> str
             clause=violation.clause,
             reason=violation.reason,
             why=violation.why,
-            queue=scenario.queue,
+            queue=queue,
             adapter=adapter,
             trace=replayed.trace,
-            lease_seconds=replayed.lease_seconds,
             scenario=path,
             replay=f"fencepost replay {path} --adapter={adapter}",
         )

@@ -164,7 +164,7 @@ BUILD = QueueSpec(
     claims_by_id=True,
 )
 
-QUEUES: dict[str, QueueSpec] = {q.key: q for q in (BACKFILL, MUTATION)}
+QUEUES: dict[str, QueueSpec] = {q.key: q for q in (BUILD, SCREENSHOT, BACKFILL, MUTATION)}
 """The queues this version builds."""
 
 ALL_QUEUES: tuple[str, ...] = (

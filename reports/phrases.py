@@ -5,6 +5,7 @@ It knows the values alone, never what is legal: a wrong answer reads as well as 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -39,6 +40,39 @@ def job_name(job: c.JobId | c.JobRef | None, trace: Trace) -> str:
     return f"the job of step {job.step}"
 
 
+def attempt_name(token: c.Token, trace: Trace) -> str:
+    """What a fence token is called: a generation "token 3", an attempt id "attempt 2".
+
+    A queue makes its ids anew in every run, and long ones; a story counts them in the order of its claims.
+    """
+    return _attempts(trace).get(token, _UNKNOWN) if isinstance(token, str) else f"token {token}"
+
+
+def with_attempts_named(text: str, trace: Trace) -> str:
+    """The text with the attempt ids in it that the trace shows called as `attempt_name` calls them."""
+    names = _attempts(trace)
+
+    def named(found: re.Match[str]) -> str:
+        # "is 7" may be any number; "token 7" is not.
+        return names[found[2]] if found[1] or not found[2].isdigit() else found[0]
+
+    ids = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    return re.sub(rf"((?:token|attempt) )?(?<![\w.-])({ids})(?![\w-]|\.\w)", named, text) if ids else text
+
+
+_UNKNOWN = "an unknown attempt"
+
+
+def _attempts(trace: Trace) -> dict[str, str]:
+    """What each attempt id that an outcome of the trace shows is called; unknown is one that no claim returned."""
+    answers = [step.outcome for step in all_steps(trace)]
+    claimed = [handle.token for answer in answers if isinstance(answer, o.Claimed) for handle in answer.handles]
+    read = [answer.attempt for answer in answers if isinstance(answer, o.Artifact)]
+    names = {token: _UNKNOWN for token in read if isinstance(token, str)}
+    ids = dict.fromkeys(token for token in claimed if isinstance(token, str))
+    return names | {token: f"attempt {number}" for number, token in enumerate(ids, 1)}
+
+
 def worker_of(handle: c.Handle | c.HandleRef, trace: Trace) -> int | None:
     """The worker that claimed this handle; None if the trace has no such claim."""
     if isinstance(handle, c.Handle):
@@ -62,12 +96,12 @@ def _who(handle: c.Handle | c.HandleRef, trace: Trace) -> str:
     return f"the holder of step {handle.step}" if isinstance(handle, c.HandleRef) and worker is None else f"w{worker}"
 
 
-def _which(handle: c.Handle | c.HandleRef, trace: Trace) -> str:
+def _which(handle: c.Handle | c.HandleRef, trace: Trace, link: str = "") -> str:
     """What tells this handle from others: its job where there are many, its claim where its worker has two."""
     said = ""
     if sum(isinstance(step.command, c.Enqueue) for step in all_steps(trace)) > 1:
         job = handle_job(handle, trace)
-        said = f" job {job}" if job is not None else ""
+        said = f"{link} job {job}" if job is not None else ""
     if isinstance(handle, c.HandleRef):
         worker = worker_of(handle, trace)
         claims = [s for s in all_steps(trace) if isinstance(s.command, c.Claim) and s.command.worker == worker]
@@ -103,7 +137,7 @@ def _claim(command: c.Claim, trace: Trace) -> str:
     many = (command.limit, command.max_claims) != (1, 1)
     bounds = f" up to {command.max_claims}, scanning {command.limit}" if many else ""
     if command.job is not None:
-        bounds += f" {job_name(command.job, trace)}"
+        bounds = f" {job_name(command.job, trace)}"
     return f"w{command.worker} claims{bounds}{_lease(command.lease)}{_hook(command.hook, trace)}"
 
 
@@ -132,12 +166,17 @@ def _atomically(command: c.Atomically, trace: Trace) -> str:
     return f"in one transaction: {inside}; then {end}"
 
 
-_PLANTED = {"deadline": "a deadline", "lease": "a left-over lease"}
+def _plant(command: c.Plant, trace: Trace) -> str:
+    job, seconds = job_name(command.job, trace), command.seconds
+    instant = f"{abs(seconds)} s {'from now' if seconds > 0 else 'ago'}" if seconds else "now"
+    return (
+        f"set {job}'s deadline to {instant}" if command.field == "deadline" else f"leave a lease on {job} to {instant}"
+    )
 
 
-def _by_holder(verb: str, rest: str = "") -> Callable[[Any, Trace], str]:
+def _by_holder(verb: str, rest: str = "", link: str = "") -> Callable[[Any, Trace], str]:
     """ "w1 completes job 2": the worker, the verb, which handle if that needs saying, and the rest."""
-    return lambda command, trace: f"{_who(command.handle, trace)} {verb}{_which(command.handle, trace)}{rest}"
+    return lambda command, trace: f"{_who(command.handle, trace)} {verb}{_which(command.handle, trace, link)}{rest}"
 
 
 COMMAND_PHRASES: dict[type[c.Command], Callable[[Any, Trace], str]] = {
@@ -148,7 +187,7 @@ COMMAND_PHRASES: dict[type[c.Command], Callable[[Any, Trace], str]] = {
     c.Fail: lambda x, t: _by_holder("fails", f": {x.what}, {x.code}")(x, t),
     c.Skip: _by_holder("skips"),
     c.Release: _by_holder("releases"),
-    c.PutArtifact: _by_holder("uploads its artifact"),
+    c.PutArtifact: _by_holder("uploads its artifact", link=" for"),
     c.ReadArtifact: lambda x, t: f"read the artifact of {job_name(x.job, t)}",
     c.Acknowledge: _by_holder("acknowledges", " as cancelled"),
     c.Checkpoint: _by_holder("checks", " for a cancel"),
@@ -157,7 +196,7 @@ COMMAND_PHRASES: dict[type[c.Command], Callable[[Any, Trace], str]] = {
     c.Tick: lambda x, _: f"w{x.worker} ticks",
     c.StartUp: _start_up,
     c.Probe: lambda _x, _t: "look for open transactions",
-    c.Plant: lambda x, t: f"plant {_PLANTED[x.field]} {signed(x.seconds)} from now in {job_name(x.job, t)}",
+    c.Plant: _plant,
     c.Configure: lambda x, _: f"configure lease {x.lease} s, heartbeat {x.heartbeat} s",
     c.Classify: lambda x, _: f"classify {x.code!r}",
     c.Atomically: _atomically,
@@ -180,14 +219,14 @@ def _due(due: int | None) -> str:
     return "" if due is None else f", due at tick {due}"
 
 
-def _claimed(outcome: o.Claimed) -> str:
+def _claimed(outcome: o.Claimed, trace: Trace) -> str:
     jobs = tuple(handle.job for handle in outcome.handles)
-    tokens = [f", token {handle.token}" if handle.token is not None else "" for handle in outcome.handles]
+    tokens = ["" if handle.token is None else f", {attempt_name(handle.token, trace)}" for handle in outcome.handles]
     said = "; ".join(f"job {job}{token}" for job, token in zip(jobs, tokens, strict=True)) or "nothing"
     return said + hook_note(outcome.hooked, jobs)
 
 
-def _recovered(outcome: o.Recovered) -> str:
+def _recovered(outcome: o.Recovered, _: Trace) -> str:
     said = "; ".join(f"job {row.job} {row.status}{_due(row.due)}" for row in outcome.rows) or "nothing recovered"
     if outcome.count != len(outcome.rows):
         said += f", counted as {outcome.count}"
@@ -198,7 +237,11 @@ def _recovered(outcome: o.Recovered) -> str:
     return said + hook_note(outcome.hooked, tuple(row.job for row in outcome.rows))
 
 
-def _probed(outcome: o.Probed) -> str:
+def _artifact(outcome: o.Artifact, trace: Trace) -> str:
+    return "no artifact" if outcome.attempt is None else f"the artifact of {attempt_name(outcome.attempt, trace)}"
+
+
+def _probed(outcome: o.Probed, _: Trace) -> str:
     if not (outcome.transactions or outcome.locks):
         return "none, no locks"
     return f"{outcome.transactions} open, {outcome.locks} lock{'s' * (outcome.locks != 1)}"
@@ -206,22 +249,22 @@ def _probed(outcome: o.Probed) -> str:
 
 _ANSWERS = {"cancelled": "cancelled at once", "recorded": "request recorded", "terminal": "too late, terminal"}
 
-OUTCOME_PHRASES: dict[type[o.Outcome], Callable[[Any], str]] = {
-    o.Enqueued: lambda x: f"job {x.job}",
+OUTCOME_PHRASES: dict[type[o.Outcome], Callable[[Any, Trace], str]] = {
+    o.Enqueued: lambda x, _: f"job {x.job}",
     o.Claimed: _claimed,
-    o.Accepted: lambda x: f"accepted, {x.status}{_due(x.due)}",
-    o.Rejected: lambda x: f"rejected: {x.reason}" if x.reason else "rejected",
-    o.CancelAnswer: lambda x: _ANSWERS[x.answer],
+    o.Accepted: lambda x, _: f"accepted, {x.status}{_due(x.due)}",
+    o.Rejected: lambda x, _: f"rejected: {x.reason}" if x.reason else "rejected",
+    o.CancelAnswer: lambda x, _: _ANSWERS[x.answer],
     o.Recovered: _recovered,
-    o.Artifact: lambda x: "no artifact" if x.attempt is None else f"the artifact of attempt {x.attempt}",
-    o.Checkpointed: lambda x: "cancel requested" if x.cancel else "no cancel requested",
+    o.Artifact: _artifact,
+    o.Checkpointed: lambda x, _: "cancel requested" if x.cancel else "no cancel requested",
     o.Probed: _probed,
-    o.Classified: lambda x: x.family or "no family",
-    o.Atomic: lambda x: "; ".join(outcome_phrase(part) for part in x.outcomes) or "nothing",
-    o.Done: lambda _: "done",
-    o.Conflict: lambda _: "write conflict, no effect",
-    o.HookRaised: lambda x: f"the hook raised (given {_jobs(x.hooked)})",
-    o.Unknown: lambda _: "reply lost",
+    o.Classified: lambda x, _: x.family or "no family",
+    o.Atomic: lambda x, t: "; ".join(outcome_phrase(part, t) for part in x.outcomes) or "nothing",
+    o.Done: lambda _x, _t: "done",
+    o.Conflict: lambda _x, _t: "write conflict, no effect",
+    o.HookRaised: lambda x, _: f"the hook raised (given {_jobs(x.hooked)})",
+    o.Unknown: lambda _x, _t: "reply lost",
 }
 
 
@@ -237,8 +280,8 @@ def command_phrase(command: c.Command, trace: Trace) -> str:
     return phrase(command, trace)
 
 
-def outcome_phrase(outcome: o.Outcome) -> str:
-    """An outcome in plain English.
+def outcome_phrase(outcome: o.Outcome, trace: Trace) -> str:
+    """An outcome in plain English; `trace` tells which attempt is which.
 
     Raises:
         TypeError: an outcome type without a row in the table.
@@ -246,4 +289,4 @@ def outcome_phrase(outcome: o.Outcome) -> str:
     phrase = OUTCOME_PHRASES.get(type(outcome))
     if phrase is None:
         raise TypeError(f"no phrase for the outcome {type(outcome).__name__}; add a row to OUTCOME_PHRASES")
-    return phrase(outcome)
+    return phrase(outcome, trace)

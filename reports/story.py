@@ -7,15 +7,19 @@ words it uses, for others who print commands.
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from dataclasses import dataclass, replace
 
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
+from fencepost.model.paths import Binding, Dangling
+from fencepost.model.queues import QueueSpec
+from fencepost.model.step import step as judged
 from fencepost.model.trace import Trace, TraceStep
+from fencepost.model.view import cut_short
+from fencepost.model.world import Context, Step, World
 
-from .phrases import command_phrase, hook_note, outcome_phrase, worker_of
+from .phrases import attempt_name, command_phrase, hook_note, outcome_phrase, with_attempts_named, worker_of
 
 __all__ = ["MAX_LINES", "MAX_STEPS", "WIDTH", "Failure", "command_phrase", "outcome_phrase", "story"]
 
@@ -36,12 +40,10 @@ class Failure:
     clause: str
     reason: str
     why: str
-    queue: str
+    queue: QueueSpec
     adapter: str
     trace: Trace
     """With the outcomes that were observed; the last step is the one that broke the clause."""
-    lease_seconds: int | None = None
-    """How long the queue's claims last that ask for no other lease."""
     scenario: str | None = None
     """The path of the scenario file that was written."""
     replay: str | None = None
@@ -56,8 +58,8 @@ def story(failure: Failure) -> str:
     Raises:
         TypeError: the trace holds a command or an outcome that has no phrase.
     """
-    failure = replace(failure, why=" ".join(failure.why.split()))
     trace = failure.trace
+    failure = replace(failure, why=" ".join(with_attempts_named(failure.why, trace).split()))
     blocks = _step_blocks(failure)
     play = _play(trace) if any(trace.lanes) else []
     why = _wrapped(f"✗ {failure.why}", 5) if play or not blocks else []
@@ -73,7 +75,7 @@ def _title(failure: Failure) -> list[str]:
     """The clause with its title, and where it failed at the right: on a line of its own where one is too short."""
     clause = CLAUSES.get(failure.clause)
     left = f"{failure.clause}  {clause.title if clause else ''}".rstrip()
-    place = f"adapter {failure.adapter} · queue {failure.queue}"
+    place = f"adapter {failure.adapter} · queue {failure.queue.key}"
     room = WIDTH - len(left)
     return [left + f"{place:>{room}}"] if len(place) + 3 <= room else [left, f"{place:>{WIDTH}}"]
 
@@ -82,7 +84,7 @@ def _step_blocks(failure: Failure) -> list[list[str]]:
     """The lines of each step of the prefix; without lanes the last step carries the reason."""
     trace = failure.trace
     notes = _notes(failure)
-    said = [(step, command_phrase(step.command, trace), _answer(step, notes)) for step in trace.steps]
+    said = [(step, command_phrase(step.command, trace), _answer(step, trace, notes)) for step in trace.steps]
     digits = max((len(str(step.label)) for step in trace.steps), default=1)
     left = min(max((len(command) for _, command, _ in said), default=0), _COMMAND_COLUMN)
     right = min(max((len(answer) for _, _, answer in said), default=0), _OUTCOME_COLUMN)
@@ -99,52 +101,52 @@ def _step_blocks(failure: Failure) -> list[list[str]]:
     return blocks
 
 
-def _answer(step: TraceStep, notes: dict[int, str]) -> str:
+def _answer(step: TraceStep, trace: Trace, notes: dict[int, str]) -> str:
     """What the step answered; nothing for a clock that moved, or where no outcome was recorded."""
     if step.outcome is None or isinstance(step.outcome, o.Done):
         return ""
-    return notes.get(step.label) or outcome_phrase(step.outcome)
+    return notes.get(step.label) or outcome_phrase(step.outcome, trace)
 
 
 def _notes(failure: Failure) -> dict[int, str]:
-    """By label, the phrase of each legal claim of the prefix with what its outcome does not say: attempt and lease.
+    """By label, the phrase of each legal claim of the prefix with what its outcome does not say.
 
-    Attempts are counted as the contract counts them, from what was answered: one per claim, one less per release. The
-    rows were found to say the same, but for the last step's of a story without lanes: that is where it went wrong.
+    The model follows what was answered, and the rows were found to say the same; but for the last step's of a story
+    without lanes: that is where it went wrong.
     """
-    attempts: Counter[c.JobId] = Counter()
-    jobs: dict[c.HandleRef, c.JobId] = {}
+    world, binding = World(failure.queue), Binding()
     notes: dict[int, str] = {}
     trace = failure.trace
-    for step in trace.steps if any(trace.lanes) else trace.steps[:-1]:
-        command, outcome = step.command, step.outcome
-        for part, answer in _committed(command, outcome):
-            if isinstance(part, c.Release) and isinstance(answer, o.Accepted) and answer.status == "pending":
-                job = part.handle.job if isinstance(part.handle, c.Handle) else jobs.get(part.handle)
-                if job is not None:
-                    attempts[job] -= 1
-        if not (isinstance(command, c.Claim) and isinstance(outcome, o.Claimed) and outcome.handles):
+    for each in trace.steps if any(trace.lanes) else trace.steps[:-1]:
+        try:
+            command = binding.bind(each.command, world)
+        except Dangling:
             continue
-        said = []
-        for nth, handle in enumerate(outcome.handles):
-            attempts[handle.job] += 1
-            jobs[c.HandleRef(step.label, nth)] = handle.job
-            token = "" if handle.token is None else f", token {handle.token}"
-            said.append(f"job {handle.job}, attempt {attempts[handle.job]}{token}")
-        lease = command.lease or failure.lease_seconds
-        until = f", lease until +{lease} s" if lease else ""
-        moved = tuple(handle.job for handle in outcome.handles)
-        notes[step.label] = "; ".join(said) + until + hook_note(outcome.hooked, moved)
+        if each.outcome is None:
+            break
+        after = judged(world, command, each.outcome, Context(world.now))
+        if not isinstance(after, Step):
+            break
+        world = after.world
+        binding.note(each.label, each.outcome)
+        if isinstance(command, c.Claim) and isinstance(each.outcome, o.Claimed) and each.outcome.handles:
+            notes[each.label] = _won(command, each.outcome, world, trace)
     return notes
 
 
-def _committed(command: c.Command, outcome: o.Outcome | None) -> tuple[tuple[c.Command, o.Outcome | None], ...]:
-    """The commands that took effect on their own or in the caller's committed transaction, with their outcomes."""
-    if not isinstance(command, c.Atomically):
-        return ((command, outcome),)
-    if command.end != "commit" or not isinstance(outcome, o.Atomic):
-        return ()
-    return tuple(zip(command.commands, outcome.outcomes, strict=False))
+def _won(claim: c.Claim, outcome: o.Claimed, world: World, trace: Trace) -> str:
+    """The jobs just claimed, with the attempt that each is and how long from now its lease lasts."""
+    jobs = tuple(handle.job for handle in outcome.handles)
+    said, leases = [], []
+    for handle in outcome.handles:
+        record = world.jobs[handle.job - 1]  # type: ignore[operator]
+        count = f", attempt {record.attempts}" if not isinstance(handle.token, str) else ""
+        token = f", {attempt_name(handle.token, trace)}" if handle.token is not None else ""
+        said.append(f"job {handle.job}{count}{token}")
+        leases.append(f", lease until +{record.lease} s{', its deadline' * cut_short(claim, record)}")
+    if len(set(leases)) == 1:
+        return "; ".join(said) + leases[0] + hook_note(outcome.hooked, jobs)
+    return "; ".join(map("".join, zip(said, leases, strict=True))) + hook_note(outcome.hooked, jobs)
 
 
 def _play(trace: Trace) -> list[str]:
@@ -172,7 +174,7 @@ def _cut(turns: str) -> str:
 
 
 def _cell(step: TraceStep, trace: Trace, width: int) -> list[str]:
-    answer = _answer(step, {})
+    answer = _answer(step, trace, {})
     text = f"{step.label}  {command_phrase(step.command, trace)}" + (f" → {answer}" if answer else "")
     return _folded(text, width, 3)
 

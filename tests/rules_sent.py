@@ -15,9 +15,9 @@ from sqlalchemy import Dialect, MetaData
 from sqlalchemy.dialects import sqlite
 
 STATEMENT_FIELDS = {
-    "claim_where", "claim_again", "claim_order", "claim_set", "claim_shape", "fence", "cancel_where", "writes",
-    "expired", "expired_again", "left_behind", "left_behind_again", "called_off", "called_off_again", "sweep_order",
-    "recover", "call_off", "late_fence",
+    "claim_where", "claim_again", "claim_named", "claim_order", "claim_set", "claim_shape", "fence", "repeated",
+    "kept_if", "cancel_where", "writes", "expired", "expired_again", "left_behind", "left_behind_again", "called_off",
+    "called_off_again", "lapsed", "lapsed_again", "sweep_order", "recover", "call_off", "lapse", "late_fence",
 }  # fmt: skip
 """The fields of the rules that statements are made of; all others are decisions of the runtime."""
 

@@ -32,10 +32,13 @@ FIRST = {"sqlite": 60, "pg": 0}
 
 SWEEPS = {"recover", "tick", "start_up"}
 SENT_BY = {
-    "candidates": {"claim"}, "take": {"claim"}, "cancel": {"request_cancel"}, "cancel_as": {"request_cancel"},
-    "find_expired": {"recover", "tick"}, "recover_expired": {"recover", "tick"}, "find_left_behind": {"start_up"},
-    "recover_left_behind": {"start_up"}, "call_off": SWEEPS, "write.retry": {"fail"}, "write.abandon": {"fail"},
-    **{f"write.{verb}": {verb.value} for verb in Verb}, "check.checkpoint": {"checkpoint"},
+    "candidates": {"claim"}, "named_candidate": {"claim"}, "take": {"claim"}, "take_named": {"claim"},
+    "cancel": {"request_cancel"}, "cancel_as": {"request_cancel"}, "find_expired": {"recover", "tick"},
+    "recover_expired": {"recover", "tick"}, "find_left_behind": {"start_up"}, "recover_left_behind": {"start_up"},
+    "end_pending": SWEEPS, "write.retry": {"fail"}, "write.abandon": {"fail"}, "repeated": {"complete"},
+    "upload": {"put_artifact"}, "write.promote": {"put_artifact"}, "clean_up": {"put_artifact"},
+    "artifact": {"read_artifact"}, **{f"write.{verb}": {verb.value} for verb in Verb},
+    "check.checkpoint": {"checkpoint"},
 }  # fmt: skip
 """Which verbs send a statement. The other checks and the unfenced writes are sent under no rules but a race's."""
 

@@ -23,9 +23,9 @@ from fencepost.model.queues import QUEUES
 from rules_sent import decisions, statements
 
 PLACES = (
-    "claim_where", "claim_again", "claim_set", "cancel_where", "expired", "expired_again", "left_behind",
-    "left_behind_again", "called_off", "called_off_again", "recover", "call_off", *(f"fence.{verb}" for verb in Verb),
-    *(f"writes.{write}" for write in Write),
+    "claim_where", "claim_again", "claim_named", "claim_set", "repeated", "kept_if", "cancel_where", "expired",
+    "expired_again", "left_behind", "left_behind_again", "called_off", "called_off_again", "lapsed", "lapsed_again",
+    "recover", "call_off", "lapse", *(f"fence.{verb}" for verb in Verb), *(f"writes.{write}" for write in Write),
 )  # fmt: skip
 
 REVIEWED = {

@@ -16,13 +16,13 @@ from fencepost.conformance.profiles import PROFILES
 from fencepost.conformance.session import Session
 from fencepost.model import commands as c
 from fencepost.model.legal import outcomes
-from fencepost.model.queues import QUEUES, QueueSpec
+from fencepost.model.queues import BACKFILL, QUEUES, QueueSpec
 from fencepost.model.step import step
 from fencepost.model.values import Value, field_values
 from fencepost.model.world import Context, Step, World
 from hypothesis import HealthCheck, given, settings
 
-choose = Aim().choose
+choose = Aim(BACKFILL).choose
 everywhere = pytest.mark.parametrize("spec", QUEUES.values(), ids=lambda spec: spec.key)
 
 

@@ -113,7 +113,8 @@ KINDS: tuple[o.Outcome, ...] = (
     o.Enqueued(1), o.Enqueued(2, 0), o.Enqueued(3, 0), o.Claimed(), o.Accepted("running"), o.Accepted("succeeded"),
     o.REJECTED, o.CancelAnswer("recorded"), o.CancelAnswer("terminal"), o.Recovered(), o.Recovered(dml=0),
     o.Recovered(dml=1), o.Artifact(None), o.Artifact("1.1"), o.Checkpointed(True), o.Checkpointed(False),
-    o.Probed(0, 0), o.Classified(None), o.Classified("LEASE"), o.Atomic(()), o.Atomic((o.REJECTED,)), o.DONE, o.CONFLICT, o.HookRaised(),
+    o.Probed(0, 0), o.Classified(None), o.Classified("LEASE"), o.Atomic(()), o.Atomic((o.REJECTED,)), o.DONE,
+    o.CONFLICT, o.HookRaised(),
 )  # fmt: skip
 """At least one outcome of each kind but `Unknown`, which says nothing that could be judged."""
 

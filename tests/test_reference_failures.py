@@ -21,7 +21,7 @@ from fencepost.adapters.reference.postgres import PostgresDatabase
 from fencepost.adapters.reference.server import PostgresSource, acquire
 from fencepost.adapters.reference.sqlite import SqliteDatabase
 from fencepost.model import commands as c
-from fencepost.model.queues import BACKFILL, QueueSpec
+from fencepost.model.queues import BACKFILL, BUILD, QueueSpec
 from sqlalchemy import Column, Integer, MetaData, Table, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
@@ -337,7 +337,7 @@ def test_a_folder_that_somebody_removed_is_a_fault(temporary: Path) -> None:
 UNFIT: list[tuple[QueueSpec, str]] = [
     (replace(BACKFILL, lease_seconds=29, heartbeat_seconds=10), r"29 s .* 10 s.*at least 3 .*LEASE-01"),
     (replace(BACKFILL, heartbeat_seconds=0), "must be positive"),
-    (replace(BACKFILL, fence="attempt_id"), "attempt ids"),
+    (replace(BUILD, fence="generation"), "name no attempts.*'attempt_id'"),
 ]
 
 

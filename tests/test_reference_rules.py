@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from fencepost.adapters.reference import predicates as p
@@ -16,22 +17,41 @@ from fencepost.adapters.reference.table import table_for
 from fencepost.adapters.reference.terms import Pred
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.queues import MUTATION
+from fencepost.model.queues import BUILD, MUTATION, SCREENSHOT
 from sqlalchemy import MetaData, select
 
-PREDICATES = ("claim_where", "claim_again", "cancel_where", "expired", "expired_again", "left_behind",
-              "left_behind_again", "called_off", "called_off_again", *(f"fence.{verb}" for verb in Verb))  # fmt: skip
-CASES = ("recover", "call_off", *(f"writes.{write}" for write in Write))
+PREDICATES = (
+    "claim_where", "claim_again", "claim_named", "repeated", "kept_if", "cancel_where", "expired", "expired_again",
+    "left_behind", "left_behind_again", "called_off", "called_off_again", "lapsed", "lapsed_again",
+    *(f"fence.{verb}" for verb in Verb),
+)  # fmt: skip
+CASES = ("recover", "call_off", "lapse", *(f"writes.{write}" for write in Write))
+ANY_END = BUILD.terminal | MUTATION.terminal | SCREENSHOT.terminal
+QUEUES = (
+    MUTATION, SCREENSHOT, BUILD,
+    # Nobody's yet: together with the others they have every two columns that one statement may name.
+    replace(BUILD, cancels=True, stores_code=True, terminal=ANY_END),
+    replace(MUTATION, deadline=True, artifacts=True, terminal=ANY_END),
+)  # fmt: skip
 
 
-def text(rules: Rules) -> str:
-    """All statements on PostgreSQL, parameters' values included."""
-    statements = Runtime(MUTATION, table_for(MUTATION, MetaData()), "pg", rules).statements.all()
-    return "\n".join(f"{name}: {item} {sorted(literals(item))}" for name, item in sorted(statements.items()))
+def texts(rules: Rules) -> Iterator[str]:
+    """All statements on PostgreSQL, parameters' values included, queue by queue."""
+    for queue in QUEUES:
+        statements = Runtime(queue, table_for(queue, MetaData()), "pg", rules).statements.all()
+        yield "\n".join(f"{name}: {item} {sorted(literals(item))}" for name, item in sorted(statements.items()))
 
 
 def literals(statement: Statement) -> list[str]:
     return [str(bind.value) for bind in statement.sql.compile().binds.values() if not bind.required]
+
+
+UNCHANGED = tuple(texts(CONTRACT))
+
+
+def changed(rules: Rules) -> bool:
+    """Whether a statement of any queue is another than the contract's."""
+    return any(text != unchanged for text, unchanged in zip(texts(rules), UNCHANGED, strict=False))
 
 
 def dropped() -> Iterator[tuple[str, str]]:
@@ -46,7 +66,7 @@ def dropped() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("place", "name"), tuple(dropped()))
 def test_every_dropped_term_changes_a_statement(place: str, name: str) -> None:
-    assert text(CONTRACT.without(place, name)) != text(CONTRACT)
+    assert changed(CONTRACT.without(place, name))
 
 
 CHANGES: list[Callable[[Rules], Rules]] = [
@@ -54,6 +74,10 @@ CHANGES: list[Callable[[Rules], Rules]] = [
     lambda rules: rules.shifted("fence.complete", "lease_valid"),
     lambda rules: rules.shifted("expired", "lease_expired"),
     lambda rules: rules.swapped("recover", "cancelled", "requeue"),
+    lambda rules: rules.swapped("recover", "overdue", "requeue"),
+    lambda rules: rules.shifted("fence.put_artifact", "in_time"),
+    lambda rules: rules.shifted("lapsed", "overdue"),
+    lambda rules: rules.shifted("claim_where", "unleased"),
     lambda rules: rules.swapped("claim_order", "oldest", "lowest_id"),
     lambda rules: rules.without("recover", "cancelled"),
     lambda rules: rules.added("recover.requeue", p.count_attempt),
@@ -67,15 +91,14 @@ CHANGES: list[Callable[[Rules], Rules]] = [
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_change_reaches_the_statements_and_leaves_the_contract_alone(change: Callable[[Rules], Rules]) -> None:
-    before = text(CONTRACT)
-    assert text(change(CONTRACT)) != before == text(CONTRACT)
+    assert changed(change(CONTRACT)) and not changed(CONTRACT)
 
 
 NOT_THERE: list[Callable[[Rules], Rules]] = [
     lambda rules: rules.without(Verb.RENEW, p.no_cancel),
     lambda rules: rules.without("claim_were", "pending"),
     lambda rules: rules.without("fence", "running"),
-    lambda rules: rules.without("fence.skip", "running"),
+    lambda rules: rules.without("fence.reap", "running"),
     lambda rules: rules.without("tick_sweeps", "running"),
     lambda rules: rules.without("recover.requeue.then", "status"),
     lambda rules: rules.without("recover.lost", "status"),
@@ -100,7 +123,7 @@ def test_what_is_not_there_cannot_be_changed(change: Callable[[Rules], Rules]) -
 
 def test_a_predicate_without_a_bound_cannot_be_shifted() -> None:
     with pytest.raises(LookupError, match="pending"):
-        text(CONTRACT.shifted("claim_where", "pending"))
+        changed(CONTRACT.shifted("claim_where", "pending"))
 
 
 def test_every_predicate_of_a_claim_is_repeated_in_its_update() -> None:

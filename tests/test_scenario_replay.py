@@ -119,7 +119,7 @@ def test_a_clause_that_breaks_before_the_lanes_fails_with_its_story(sessions: Se
     )  # fmt: skip
     replayed = replay(sessions.of(Late(), "backfill"), late)
     assert replayed.verdict == "fail"
-    story = told(late, "late", "file.yaml", replayed)
+    story = told(late, BACKFILL, "late", "file.yaml", replayed)
     assert story.startswith("FENCE-01 ") and "must be rejected: w1's lease has expired" in story
 
 
@@ -145,7 +145,7 @@ def test_a_handle_that_does_not_last_is_a_failure(sessions: Sessions) -> None:
 def test_what_never_tested_its_clause_is_no_pass(sessions: Sessions, scenario: Scenario) -> None:
     replayed = replay(sessions.right("backfill"), scenario)
     assert (replayed.verdict, replayed.violation) == ("not exercised", None)
-    line = told(scenario, "sqlite", "file.yaml", replayed)
+    line = told(scenario, BACKFILL, "sqlite", "file.yaml", replayed)
     assert line.startswith("not exercised  file.yaml: ") and f"no step of it tests {scenario.clause}" in line
 
 

@@ -10,6 +10,7 @@ import pytest
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
+from fencepost.model.queues import BACKFILL, MUTATION
 from fencepost.model.trace import Trace, TraceStep, trace_of
 from fencepost.model.values import value
 from fencepost.reports.phrases import COMMAND_PHRASES, OUTCOME_PHRASES
@@ -38,7 +39,7 @@ FAILURE = Failure(
     clause="FENCE-02",
     reason="superseded",
     why="must be rejected: w1 was superseded at step 4",
-    queue="backfill",
+    queue=BACKFILL,
     adapter="pg",
     trace=SUPERSEDED,
     scenario=".fencepost/failures/FENCE-02-3f2a.yaml",
@@ -80,7 +81,7 @@ def test_the_story_of_two_actors_at_once() -> None:
         ),
         "12012112222",
     )
-    failure = Failure("CLAIM-01", "claimed twice", "job 1 was claimed by w1 and by w2", "mutation", "sqlite", trace)
+    failure = Failure("CLAIM-01", "claimed twice", "job 1 was claimed by w1 and by w2", MUTATION, "sqlite", trace)
     assert story(failure).split("\n") == lines_of(
         """
         CLAIM-01  Only a pending job can be claimed                          adapter sqlite · queue mutation
@@ -130,7 +131,7 @@ def test_a_type_without_a_phrase_is_an_error() -> None:
     with pytest.raises(TypeError, match="Sing"):
         command_phrase(Sing(), trace_of())
     with pytest.raises(TypeError, match="Sung"):
-        outcome_phrase(Sung())
+        outcome_phrase(Sung(), trace_of())
 
 
 HANDLE = c.HandleRef(3)
@@ -150,8 +151,10 @@ TWO_JOBS = Trace(
     [
         (c.Enqueue(), "enqueue"),
         (c.Enqueue(1, 5), "enqueue, 1 attempt at most, due in 5 s"),
+        (c.Enqueue(deadline_in=60), "enqueue, deadline in 60 s"),
         (c.Claim(1), "w1 claims"),
         (c.Claim(2, limit=5, max_claims=3, lease=60), "w2 claims up to 3, scanning 5 for 60 s"),
+        (c.Claim(2, limit=5, job=c.JobRef(2)), "w2 claims job 2"),
         (c.Claim(1, hook=c.Hook("ok")), "w1 claims, with a hook"),
         (c.Claim(1, hook=c.Hook("raise")), "w1 claims, with a hook that raises"),
         (c.Claim(1, hook=c.Hook("cancel")), "w1 claims, with a hook that is cancelled"),
@@ -162,7 +165,15 @@ TWO_JOBS = Trace(
         (c.Complete(c.HandleRef(9)), "the holder of step 9 completes"),
         (c.Complete(c.Handle(2, 1, 7)), "w1 completes job 2"),
         (c.Fail(HANDLE, "infra", "RENDER_SERVICE_UNAVAILABLE"), "w1 fails job 1: infra, RENDER_SERVICE_UNAVAILABLE"),
+        (c.Skip(HANDLE), "w1 skips job 1"),
         (c.Release(HANDLE), "w1 releases job 1"),
+        (c.PutArtifact(HANDLE), "w1 uploads its artifact for job 1"),
+        (c.PutArtifact(c.HandleRef(4)), "w2 uploads its artifact (claimed at step 4)"),
+        (c.ReadArtifact(c.JobRef(2)), "read the artifact of job 2"),
+        (c.Plant(c.JobRef(1), "deadline", 10), "set job 1's deadline to 10 s from now"),
+        (c.Plant(c.JobRef(1), "deadline", 0), "set job 1's deadline to now"),
+        (c.Plant(c.JobRef(1), "deadline", -5), "set job 1's deadline to 5 s ago"),
+        (c.Plant(c.JobRef(2), "lease", 10), "leave a lease on job 2 to 10 s from now"),
         (c.Acknowledge(HANDLE), "w1 acknowledges job 1 as cancelled"),
         (c.Checkpoint(HANDLE), "w1 checks job 1 for a cancel"),
         (c.RequestCancel(c.JobRef(2)), "cancel job 2"),
@@ -188,6 +199,7 @@ TWO_JOBS = Trace(
         (c.AdvanceTo("expiry", c.JobRef(1), -1), "clock to job 1's lease expiry −1 s"),
         (c.AdvanceTo("expiry", c.JobRef(1), 1), "clock to job 1's lease expiry +1 s"),
         (c.AdvanceTo("due", c.JobRef(2)), "clock to job 2's due instant"),
+        (c.AdvanceTo("deadline", c.JobRef(1), -1), "clock to job 1's deadline −1 s"),
     ],
 )
 def test_commands_in_plain_english(command: c.Command, phrase: str) -> None:
@@ -222,6 +234,8 @@ def test_commands_in_plain_english(command: c.Command, phrase: str) -> None:
             o.Recovered((o.RecoveredRow(1, "failed"),), 1, (1, 2), True),
             "job 1 failed, a batch rolled back, hook given job 1, job 2",
         ),
+        (o.Artifact(None), "no artifact"),
+        (o.Artifact(3), "the artifact of token 3"),
         (o.Checkpointed(True), "cancel requested"),
         (o.Checkpointed(False), "no cancel requested"),
         (o.Probed(0, 0), "none, no locks"),
@@ -236,7 +250,7 @@ def test_commands_in_plain_english(command: c.Command, phrase: str) -> None:
     ],
 )
 def test_outcomes_in_plain_english(outcome: o.Outcome, phrase: str) -> None:
-    assert outcome_phrase(outcome) == phrase
+    assert outcome_phrase(outcome, TWO_JOBS) == phrase
 
 
 def test_a_lone_job_with_a_lone_handle_goes_without_saying() -> None:
@@ -269,16 +283,18 @@ def test_a_released_attempt_is_not_counted_and_tokens_are_told() -> None:
             (c.Atomically((c.Release(c.HandleRef(4)),), "rollback"), o.Atomic((o.Accepted("pending"),))),
             (c.Release(c.HandleRef(4)), o.Accepted("pending")),
             (c.Claim(1), claimed(1, 1, token=3)),
-            (c.Recover(), o.Recovered((o.RecoveredRow(1, "pending"),), 1)),
-            (c.Claim(1), claimed(1, 1, token=4)),
-            (c.Complete(c.HandleRef(9)), o.Accepted("succeeded")),
+            (c.AdvanceTo("expiry", c.JobRef(1)), o.DONE),
+            (c.Recover(), o.Recovered((o.RecoveredRow(1, "pending", 50),), 1)),
+            (c.AdvanceTo("due", c.JobRef(1)), o.DONE),
+            (c.Claim(1), claimed(1, 1, token=5)),
+            (c.Complete(c.HandleRef(11)), o.Accepted("succeeded")),
         )
     )
-    text = story(replace(FAILURE, queue="mutation", trace=trace))
+    text = story(replace(FAILURE, queue=MUTATION, trace=trace))
     assert "→ job 1, attempt 1, token 1, lease until +60 s" in text
     assert "→ job 1, attempt 1, token 2, lease until +45 s" in text
     assert "→ job 1, attempt 1, token 3, lease until +45 s" in text
-    assert "→ job 1, attempt 2, token 4, lease until +45 s" in text
+    assert "→ job 1, attempt 2, token 5, lease until +45 s" in text
 
 
 def test_the_middle_of_a_long_story_is_left_out() -> None:

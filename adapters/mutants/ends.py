@@ -207,7 +207,7 @@ CANCEL_MUTANTS: tuple[Mutant, ...] = (
         "complete-after-cancel",
         "CANCEL-06",
         "A success is recorded after a cancel request (node-rethinkdb-job-queue#82).",
-        drop("fence.complete", "no_cancel"),
+        drop("fence.complete", "uncancelled"),
     ),
     Mutant(
         "retry-after-cancel",

@@ -15,10 +15,11 @@ from fencepost.adapters.contract import Actor, Adapter, AdapterError, Capabiliti
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.queues import QueueSpec
-from sqlalchemy import MetaData, event, null, select
+from sqlalchemy import ColumnElement, MetaData, Select, Table, event, null, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from .artifacts import put_artifact, read_artifact
 from .claims import claim
 from .database import Database
 from .postgres import PostgresDatabase
@@ -27,16 +28,17 @@ from .runtime import Runtime
 from .server import PostgresSource
 from .sqlite import SqliteDatabase
 from .sweep import sweep
-from .table import table_for
+from .table import columns_of, objects_of, table_for
 
 C = TypeVar("C", bound=c.Command)
 Verb = Callable[[AsyncConnection, C, int], Awaitable[o.Outcome]]
 
-_ROW = (
-    "status", "worker_id", "lease_expires_at", "heartbeat_at", "started_at", "finished_at", "attempt_count",
-    "max_attempts", "lease_generation", "next_attempt_at", "cancel_requested_at", "error_code",
+_ROW: tuple[tuple[str, ...], ...] = (
+    ("status",), ("worker_id",), ("lease_expires_at",), ("heartbeat_at",), ("started_at",), ("finished_at",),
+    ("attempt_count",), ("max_attempts",), ("lease_generation", "attempt_id"), ("next_attempt_at",),
+    ("cancel_requested_at",), ("error_code",), ("deadline_at",),
 )  # fmt: skip
-"""The standard columns in the order of `Row`'s fields."""
+"""The standard columns in the order of `Row`'s fields, all but the last one; of several the queue has one at most."""
 
 
 class ReferenceAdapter(Adapter):
@@ -74,16 +76,16 @@ class ReferenceAdapter(Adapter):
         table = table_for(queue, metadata)
         database = self._database()
         self.runtime = Runtime(queue, table, database.dialect, self.rules)
-        columns = [table.c[name] if name in table.c else null().label(name) for name in _ROW]
-        self._snapshot = select(table.c.id, *columns).order_by(table.c.id)
+        self._tables = [each for each in (table, objects_of(queue, table)) if each is not None]
+        self._snapshot = _rows(queue, table)
         await database.open(metadata)
         self._opened = database
 
     def _check(self, queue: QueueSpec) -> None:
-        if queue.fence == "attempt_id":
+        if queue.artifacts and queue.fence != "attempt_id":
             raise AdapterError(
-                f"the reference runtime mints no attempt ids, which queue {queue.key!r} needs; "
-                "give it the fence 'owner' or 'generation'"
+                f"queue {queue.key!r} stores artifacts by attempt, and its claims name no attempts; "
+                "give it the fence 'attempt_id'"
             )
         if not self.rules.lasts(queue.lease_seconds, queue.heartbeat_seconds):
             raise AdapterError(
@@ -108,7 +110,8 @@ class ReferenceAdapter(Adapter):
         for connection in self.connections().values():
             if connection.in_transaction():
                 await connection.rollback()
-        await self.database.reset(self.runtime.table)
+        await self.database.reset(*self._tables)
+        self.runtime.restart()
 
     async def snapshot(self) -> dict[c.JobId, o.Row]:
         """All committed jobs in the order of their ids."""
@@ -198,6 +201,8 @@ class ReferenceActor(Actor):
         return await self._run(self._runtime.enqueue, command, now)
 
     async def claim(self, command: c.Claim, now: int) -> o.Outcome:
+        if command.job is not None and not self._runtime.spec.claims_by_id:
+            raise AdapterError(f"queue {self._runtime.spec.key!r} has no claim of one job; give no job")
         hook = _hook(command.hook)
         return await self._run(lambda on, asked, at: claim(self._runtime, on, asked, at, hook), command, now)
 
@@ -209,6 +214,18 @@ class ReferenceActor(Actor):
 
     async def fail(self, command: c.Fail, now: int) -> o.Outcome:
         return await self._run(self._runtime.fail, command, now)
+
+    async def skip(self, command: c.Skip, now: int) -> o.Outcome:
+        return await self._run(self._runtime.skip, command, now)
+
+    async def put_artifact(self, command: c.PutArtifact, now: int) -> o.Outcome:
+        return await self._run(lambda on, asked, at: put_artifact(self._runtime, on, asked, at), command, now)
+
+    async def read_artifact(self, command: c.ReadArtifact, now: int) -> o.Outcome:
+        return await self._run(lambda on, asked, at: read_artifact(self._runtime, on, asked, at), command, now)
+
+    async def plant(self, command: c.Plant, now: int) -> o.Outcome:
+        return await self._run(self._runtime.plant, command, now)
 
     async def release(self, command: c.Release, now: int) -> o.Outcome:
         return await self._run(self._runtime.release, command, now)
@@ -268,7 +285,15 @@ class ReferenceActor(Actor):
         return outcome
 
     async def _run(self, verb: Verb[C], command: C, now: int) -> o.Outcome:
-        """Serve one verb; whatever is raised is rolled back, and a write conflict is an outcome (RETRY-01)."""
+        """Serve one verb; whatever is raised is rolled back, and a write conflict is an outcome (RETRY-01).
+
+        Raises:
+            AdapterError: the queue has no such verb.
+        """
+        spec = self._runtime.spec
+        for asked in command.commands if isinstance(command, c.Atomically) else (command,):
+            if asked.verb not in spec.verbs:
+                raise AdapterError(f"queue {spec.key!r} has no verb {asked.verb!r}; ask what `QueueSpec.verbs` names")
         connection = await self.connect()
         try:
             return await verb(connection, command, now)
@@ -284,6 +309,19 @@ class ReferenceActor(Actor):
 
 _CHANGING = ("INSERT", "UPDATE", "DELETE")
 NOTHING_SWEPT = o.Recovered(dml=0)
+
+
+def _rows(spec: QueueSpec, table: Table) -> Select[Any]:
+    """Every job's id and its `Row`."""
+    columns, objects = columns_of(spec, table), objects_of(spec, table)
+
+    def field(names: tuple[str, ...]) -> ColumnElement[Any]:
+        return next((columns[name] for name in names if name in columns), null())
+
+    query = select(columns["id"], *map(field, _ROW), null() if objects is None else objects.c.attempt)
+    if objects is not None:
+        query = query.select_from(table.outerjoin(objects, objects.c.key == columns["artifact_key"]))
+    return query.order_by(columns["id"])
 
 
 def _hook(hook: c.Hook | None) -> HookRun | None:

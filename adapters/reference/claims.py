@@ -20,7 +20,8 @@ from .runtime import Runtime, call, first
 async def claim(
     runtime: Runtime, connection: AsyncConnection, command: c.Claim, now: int, hook: HookRun | None = None
 ) -> o.Outcome:
-    """Scan at most `limit` due jobs, oldest first, and take at most `max_claims` of them (CLAIM-01…14).
+    """Scan at most `limit` due jobs, oldest first, and take at most `max_claims` of them (CLAIM-01…15). Where the
+    command names a job, there is no other to scan.
 
     `hook` gets the ids of the jobs taken, before the commit; if it raises, none is taken.
     """
@@ -30,7 +31,7 @@ async def claim(
         "lease_end": now + (command.lease or runtime.spec.lease_seconds),
     }  # fmt: skip
     most: int = getattr(command, rules.claim_takes)
-    won, tried = await _take(runtime, connection, values, scan=getattr(command, rules.claim_scans), most=most)
+    won, tried = await _take(runtime, connection, command, values, getattr(command, rules.claim_scans), most)
     taken = tried if rules.claim_returns == "tried" else won
     if rules.claim_returns == "first":
         taken = taken[:1]
@@ -56,27 +57,31 @@ async def claim(
 
 
 async def _take(
-    runtime: Runtime, connection: AsyncConnection, values: dict[str, Any], scan: int, most: int
-) -> tuple[list[tuple[int, int | None]], list[tuple[int, int | None]]]:
+    runtime: Runtime, connection: AsyncConnection, command: c.Claim, values: dict[str, Any], scan: int, most: int
+) -> tuple[list[tuple[c.JobId, c.Token]], list[tuple[c.JobId, c.Token]]]:
     """The jobs won and the jobs tried, each with its fence token; the transaction stays open."""
     statements, shape = runtime.statements, runtime.shape
+    if command.job is None:
+        read, take = statements.candidates, statements.take
+    else:
+        read, take = statements.named_candidate, statements.take_named
+        values = values | {"job": command.job}
     if shape.subselect:
-        candidates: list[tuple[int, int | None]] = [(0, None)] * min(scan, most)
+        candidates: list[tuple[Any, int | None]] = [(command.job, None)] * min(scan, most)
         values = values | {"scan": 1}
     else:
-        found = await connection.execute(
-            statements.candidates.sql, statements.candidates.values(values | {"scan": scan})
-        )
+        found = await connection.execute(read.sql, read.values(values | {"scan": scan}))
         candidates = [(row.id, row.generation) for row in found]
         if candidates and shape.ends_read:
             await connection.commit()
-    won: list[tuple[int, int | None]] = []
-    tried: list[tuple[int, int | None]] = []
+    won: list[tuple[c.JobId, c.Token]] = []
+    tried: list[tuple[c.JobId, c.Token]] = []
     for job, generation in candidates:
         if len(won) == most:
             break
-        tried.append((job, None if generation is None else generation + 1))
-        taken = await first(connection, statements.take, values | {"job": job})
+        attempt = runtime.new_attempt(job, values["owner"], values["now"])
+        tried.append((job, attempt if generation is None else generation + 1))
+        taken = await first(connection, take, values | {"job": job, "fresh_attempt": attempt})
         if taken is not None:  # another claimer may have been faster: only a changed row is a claim (CLAIM-06)
-            won.append((taken.id, taken.generation))
+            won.append((taken.id, taken.token))
     return won, tried

@@ -60,8 +60,8 @@ class Database(abc.ABC):
         """
 
     @abc.abstractmethod
-    async def reset(self, table: Table) -> None:
-        """Delete all rows. Ids of later rows keep growing, or start anew.
+    async def reset(self, *tables: Table) -> None:
+        """Delete all rows of these tables. Ids of later rows keep growing, or start anew.
 
         Raises:
             AdapterError: an actor's open transaction stands in the way.

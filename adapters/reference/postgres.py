@@ -103,18 +103,20 @@ class PostgresDatabase(Database):
                 )
             raise AdapterError(self._advice(fault) + left) from fault
 
-    async def reset(self, table: Table) -> None:
+    async def reset(self, *tables: Table) -> None:
         """By DELETE, seven times as fast as TRUNCATE. A vacuum now and then keeps long runs from slowing down, since
         every scan passes what the dead rows left behind.
         """
         async with self._lock:
             try:
-                await self._raw.execute(self._delete(table))
+                for table in tables:
+                    await self._raw.execute(self._delete(table))
             except asyncpg.LockNotAvailableError as error:
                 raise AdapterError("an actor's open transaction holds rows; roll it back first") from error
             self._resets += 1
             if self._resets % RESETS_PER_VACUUM == 0:
-                await self._raw.execute(f"VACUUM {self.schema}.{table.name}")
+                for table in tables:
+                    await self._raw.execute(f"VACUUM {self.schema}.{table.name}")
 
     async def read(self, statement: Executable) -> Sequence[Row[Any]]:
         assert self._control is not None

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from fencepost.model.commands import JobId, Token
 from fencepost.model.errors import WHAT, classify
 from fencepost.model.queues import QueueSpec
 
@@ -26,9 +27,11 @@ class Verb(StrEnum):
     RENEW = "renew"
     COMPLETE = "complete"
     FAIL = "fail"
+    SKIP = "skip"
     RELEASE = "release"
     ACKNOWLEDGE = "acknowledge"
     CHECKPOINT = "checkpoint"
+    PUT_ARTIFACT = "put_artifact"
 
 
 class Write(StrEnum):
@@ -39,14 +42,17 @@ class Write(StrEnum):
     RETRY = "retry"
     FAIL = "fail"
     ABANDON = "abandon"
+    SKIP = "skip"
     RELEASE = "release"
     ACKNOWLEDGE = "acknowledge"
+    PROMOTE = "promote"
     CANCEL = "cancel"
     CANCEL_BY_PARENT = "cancel_by_parent"
 
 
 Action: TypeAlias = Literal["retry", "listed", "fail", "abandon", "refuse"]
-"""What a family of errors leads to; `listed`: a retry if the queue lists the code as retryable."""
+"""What a family of errors leads to; `listed`: a retry if the queue lists the code as retryable; `abandon`: the job is
+cancelled, or fails where the queue knows no cancel."""
 
 FenceAt: TypeAlias = Literal["update", "read_before", "transaction_before"]
 """Where a write checks its handle: in the update itself; by a read before it in the same transaction; by a read in a
@@ -74,6 +80,30 @@ def doubling(spec: QueueSpec, attempts: int) -> int:
     return (spec.backoff_seconds or 0) << max(attempts - 1, 0)
 
 
+class Attempt(NamedTuple):
+    """What is known of an attempt when a claim begins it."""
+
+    job: int
+    owner: str
+    now: int
+    """The claimer's clock in ticks."""
+    nth: int
+    """How many attempts this process has begun, this one included."""
+
+
+def numbered(attempt: Attempt) -> str:
+    """An id that no other attempt has: an owner's name tells its process, and a process counts (FENCE-03).
+
+    A random one would do as well, but for schedules, which could then not be replayed.
+    """
+    return f"{attempt.owner}#{attempt.nth}"
+
+
+def key_of_attempt(job: JobId, attempt: Token) -> str:
+    """The key that an attempt stores its artifact under, and no other attempt does (FENCE-04)."""
+    return f"{job}/{attempt}"
+
+
 @dataclass(frozen=True, slots=True)
 class Rules(Editable):
     """What a runtime does, clause by clause.
@@ -86,6 +116,8 @@ class Rules(Editable):
     """Which jobs are candidates."""
     claim_again: tuple[Pred, ...]
     """Repeated in each candidate's conditional update (CLAIM-11)."""
+    claim_named: tuple[Pred, ...]
+    """Which candidates are left where a claim names its job (CLAIM-15)."""
     claim_order: tuple[Order, ...]
     claim_set: tuple[Assign, ...]
     claim_shape: Mapping[str, Shape]
@@ -93,6 +125,10 @@ class Rules(Editable):
 
     # Writes by handle, and cancels
     fence: Mapping[Verb, tuple[Pred, ...]]
+    repeated: tuple[Pred, ...]
+    """Where a completion that the fence refused is one reported again, and accepted without a change (FENCE-05)."""
+    kept_if: tuple[Pred, ...]
+    """After a refused promotion the uploaded object is kept if its job meets any of these (FENCE-07)."""
     cancel_where: tuple[Pred, ...]
     writes: Mapping[Write, tuple[Case, ...]]
 
@@ -105,9 +141,13 @@ class Rules(Editable):
     called_off: tuple[Pred, ...]
     """Pending jobs that a parent's cancel marked (CLAIM-02)."""
     called_off_again: tuple[Pred, ...]
+    lapsed: tuple[Pred, ...]
+    """Pending jobs whose deadline has passed (DEAD-01)."""
+    lapsed_again: tuple[Pred, ...]
     sweep_order: tuple[Order, ...]
     recover: tuple[Case, ...]
     call_off: tuple[Case, ...]
+    lapse: tuple[Case, ...]
 
     # Errors
     policy: Mapping[str, Action]
@@ -119,6 +159,12 @@ class Rules(Editable):
     classify: Callable[[str], str | None] = classify
     backoff: Callable[[QueueSpec, int], int] = doubling
     """Seconds until a job that has had this many attempts is due again."""
+
+    # Attempts and their artifacts
+    attempt_id: Callable[[Attempt], str] = numbered
+    """The name of a new attempt, where the queue names them (FENCE-03)."""
+    artifact_key: Callable[[JobId, Token], str] = key_of_attempt
+    """What an attempt (its job, its id) stores its artifact under (FENCE-04)."""
 
     # How it is done
     claim_scans: Literal["limit", "max_claims"] = "limit"
@@ -172,10 +218,10 @@ def _ends(status: Assign, *others: Assign) -> tuple[Assign, ...]:
     return (status, *p.RELEASED, p.finish, *others)
 
 
-HOLDER = (p.running, p.owned, p.lease_valid, p.same_generation)
-"""The current holder with a valid lease: every condition of every write by handle (FENCE-01, R§1.4)."""
+HOLDER = (p.running, p.owned, p.lease_valid, p.same_generation, p.same_attempt, p.in_time)
+"""The current holder with a valid lease: every condition of every write by handle (FENCE-01, DEAD-01, R§1.4)."""
 
-CLAIMABLE = (p.pending, p.no_cancel, p.due)
+CLAIMABLE = (p.pending, p.no_cancel, p.due, p.in_time, p.unleased)
 """What can be claimed."""
 
 CANCELLED = Case("cancelled", (p.cancel_requested,), _ends(p.to_cancelled))
@@ -186,9 +232,11 @@ OLDEST_FIRST = (Order("oldest", "CLAIM-08", "created_at"), Order("lowest_id", "C
 CONTRACT = Rules(
     claim_where=CLAIMABLE,
     claim_again=CLAIMABLE,
+    claim_named=(p.this_job,),
     claim_order=OLDEST_FIRST,
     claim_set=(
-        p.to_running, p.own, p.lease, p.beat, p.start, p.count_attempt, p.next_generation, p.unfinish, p.clear_error,
+        p.to_running, p.own, p.lease, p.beat, p.start, p.count_attempt, p.next_generation, p.next_attempt,
+        p.unfinish, p.clear_error, p.forget_artifact,
     ),
     claim_shape=MappingProxyType({
         "pg": Shape(skip_locked=True, ends_read=False),
@@ -196,12 +244,16 @@ CONTRACT = Rules(
     }),
     fence=MappingProxyType({
         Verb.RENEW: HOLDER,
-        Verb.COMPLETE: (*HOLDER, p.no_cancel),  # CANCEL-06
+        Verb.COMPLETE: (*HOLDER, p.uncancelled),  # CANCEL-06
         Verb.FAIL: HOLDER,
+        Verb.SKIP: HOLDER,
         Verb.RELEASE: HOLDER,
         Verb.ACKNOWLEDGE: (*HOLDER, p.cancel_requested),  # CANCEL-04
         Verb.CHECKPOINT: HOLDER,
+        Verb.PUT_ARTIFACT: HOLDER,  # FENCE-04
     }),
+    repeated=(p.succeeded, p.same_attempt),
+    kept_if=(p.refers, p.may_refer),
     cancel_where=(p.not_terminal,),
     writes=MappingProxyType({
         Write.RENEW: (Case("renewed", (), (p.beat, p.lease)),),
@@ -213,11 +265,13 @@ CONTRACT = Rules(
         ),
         Write.FAIL: (CANCELLED, Case("failed", (), _ends(p.to_failed, p.record_error))),
         Write.ABANDON: (Case("cancelled", (), _ends(p.to_cancelled)),),
+        Write.SKIP: (CANCELLED, Case("skipped", (), _ends(p.to_skipped, p.clear_error))),  # REL-01, TERM-01
         Write.RELEASE: (  # REL-01
             CANCELLED,
             Case("requeue", (), (p.to_pending, *p.RELEASED, p.uncount_attempt, p.retry_now)),
         ),
         Write.ACKNOWLEDGE: (Case("cancelled", (), _ends(p.to_cancelled)),),
+        Write.PROMOTE: (Case("promoted", (), (p.refer,)),),
         Write.CANCEL: (
             Case("pending", (p.pending,), _ends(p.to_cancelled, p.request_cancel)),  # CANCEL-01
             Case("running", (), (p.request_cancel,)),  # CANCEL-02
@@ -230,15 +284,19 @@ CONTRACT = Rules(
     left_behind_again=(p.running, p.expired_or_own, p.same_lease),
     called_off=(p.pending, p.cancel_requested),
     called_off_again=(p.pending, p.cancel_requested),
+    lapsed=(p.pending, p.overdue),
+    lapsed_again=(p.pending, p.overdue),
     sweep_order=OLDEST_FIRST,
     recover=(
         Case("cancelled", (p.cancel_requested,), _ends(p.to_cancelled, p.next_generation)),
+        Case("overdue", (p.overdue,), _ends(p.to_failed, p.miss_deadline, p.next_generation)),  # DEAD-01
         Case(
             "requeue", (p.budget_left,), (p.to_pending, *p.RELEASED, p.unfinish, p.retry_later, p.next_generation),
         ),
         Case("failed", (), _ends(p.to_failed, p.give_up, p.next_generation)),
     ),
     call_off=(Case("cancelled", (), _ends(p.to_cancelled)),),
+    lapse=(Case("failed", (), _ends(p.to_failed, p.miss_deadline)),),
     policy=MappingProxyType({
         "LEASE": "retry", "INFRA": "listed", "CONTENT": "fail", "CANCEL": "abandon", "LIMIT": "fail", "FENCE": "refuse",
     }),

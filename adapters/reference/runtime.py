@@ -14,10 +14,10 @@ from fencepost.adapters.contract import HookRun
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.queues import PENDING, RUNNING, QueueSpec
-from sqlalchemy import Row, Table, insert
+from sqlalchemy import Row, Table, insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from .rules import CONTRACT, Action, Rules, Verb, Write
+from .rules import CONTRACT, Action, Attempt, Rules, Verb, Write
 from .statements import VERB_OF, Statement, Statements
 
 REFUSED = o.Rejected("not the current holder with a valid lease, or not in a state that allows it")
@@ -44,16 +44,32 @@ class Runtime:
         self.shape = rules.claim_shape[dialect]
         self.statements = Statements(spec, table, rules, self.shape)
         self._insert = insert(table)
+        self._begun = 0
+
+    def restart(self) -> None:
+        """All jobs are gone: count attempts anew, so that equal runs answer alike."""
+        self._begun = 0
+
+    def new_attempt(self, job: int, owner: str, now: int) -> str | None:
+        """The name of the attempt that `owner` begins at `now` (ticks), where the queue names them (FENCE-03)."""
+        if self.spec.fence != "attempt_id":
+            return None
+        self._begun += 1
+        return self.rules.attempt_id(Attempt(job, owner, now, self._begun))
 
     async def enqueue(self, connection: AsyncConnection, command: c.Enqueue, now: int) -> o.Outcome:
-        """Add a pending job, due at once or in `due_in` seconds where the queue can delay."""
+        """Add a pending job, due at once or in `due_in` seconds where the queue can delay, and with a deadline in
+        `deadline_in` seconds where it has them.
+        """
         values: dict[str, Any] = {
             "created_at": now, "status": PENDING, "attempt_count": 0, "max_attempts": command.max_attempts,
         }  # fmt: skip
-        if self.spec.has_token:
+        if self.spec.fence == "generation":
             values["lease_generation"] = 0
         if self.spec.backs_off:
             values["next_attempt_at"] = now + command.due_in if command.due_in > 0 else None
+        if self.spec.deadline:
+            values["deadline_at"] = now + command.deadline_in if command.deadline_in > 0 else None
         result = await connection.execute(self._insert, values)
         job: int = result.inserted_primary_key.id  # type: ignore[union-attr]
         await connection.commit()
@@ -67,8 +83,14 @@ class Runtime:
     async def complete(
         self, connection: AsyncConnection, command: c.Complete, now: int, joined: bool = False
     ) -> o.Outcome:
-        """End the job in success (FENCE-01, TERM-02, CANCEL-06)."""
-        return await self._write(connection, Write.COMPLETE, command, now, joined)
+        """End the job in success, or hear of it again (FENCE-01, FENCE-05, TERM-02, CANCEL-06)."""
+        outcome = await self._write(connection, Write.COMPLETE, command, now, joined)
+        repeated = self.statements.repeated
+        if repeated is None or isinstance(outcome, o.Accepted):
+            return outcome
+        row = await first(connection, repeated, self._handle(command, now))
+        await self._end(connection, command.verb, joined)
+        return outcome if row is None else o.Accepted(row.status)
 
     async def fail(self, connection: AsyncConnection, command: c.Fail, now: int, joined: bool = False) -> o.Outcome:
         """End the job in failure, or put it back, as the code's family says (ERR-02, ERR-03, ATT-02)."""
@@ -79,6 +101,14 @@ class Runtime:
         if action == "retry" and self.spec.backs_off:
             values["retry_at"] = now + await self._backoff(connection, command, joined)
         return await self._write(connection, WRITE_OF[action], command, now, joined, **values)
+
+    async def skip(self, connection: AsyncConnection, command: c.Skip, now: int, joined: bool = False) -> o.Outcome:
+        """End the job as one that there is no need to execute (FENCE-01, REL-01)."""
+        return await self._write(connection, Write.SKIP, command, now, joined)
+
+    async def promote(self, connection: AsyncConnection, command: c.PutArtifact, now: int, key: str) -> o.Outcome:
+        """Let the job refer to the artifact that its attempt has stored under this key (FENCE-04)."""
+        return await self._write(connection, Write.PROMOTE, command, now, joined=False, key=key)
 
     async def release(
         self, connection: AsyncConnection, command: c.Release, now: int, joined: bool = False
@@ -125,6 +155,18 @@ class Runtime:
         await (connection.commit() if command.end == "commit" else connection.rollback())
         return o.Atomic(tuple(answers))
 
+    async def plant(self, connection: AsyncConnection, command: c.Plant, now: int) -> o.Outcome:
+        """Write a field as somebody else would: no rule of the queue's is asked."""
+        table, instant = self.table, now + command.seconds
+        write = update(table).where(table.c.id == command.job)
+        if command.field == "lease":
+            write = write.where(table.c.status == PENDING).values(lease_expires_at=instant)
+        else:
+            write = write.values(deadline_at=instant)
+        await connection.execute(write)
+        await connection.commit()
+        return o.DONE
+
     def configure(self, command: c.Configure) -> o.Outcome:
         """Accept a lease that lasts long enough for its heartbeat, both in seconds (LEASE-01)."""
         return o.Accepted("configured") if self.rules.lasts(command.lease, command.heartbeat) else RATIO
@@ -138,6 +180,8 @@ class Runtime:
             return "refuse"
         if action == "listed":
             return "retry" if code in self.spec.retryable_codes else "fail"
+        if action == "abandon" and not self.spec.cancels:
+            return "fail"
         return action
 
     async def _backoff(self, connection: AsyncConnection, command: c.Fail, joined: bool) -> int:
@@ -171,8 +215,8 @@ class Runtime:
         handle = command.handle
         assert not isinstance(handle, c.HandleRef)
         return {
-            "job": handle.job, "owner": c.worker_name(handle.worker), "generation": handle.token, "now": now,
-            "lease_ago": now - self.spec.lease_seconds, "retry_at": None,
+            "job": handle.job, "owner": c.worker_name(handle.worker), "generation": handle.token,
+            "attempt": handle.token, "now": now, "lease_ago": now - self.spec.lease_seconds, "retry_at": None,
         }  # fmt: skip
 
     async def _end(self, connection: AsyncConnection, verb: str, joined: bool) -> None:
@@ -182,7 +226,8 @@ class Runtime:
 
 ACCEPTED_AS: Mapping[Write, str] = {
     Write.RENEW: RUNNING, Write.COMPLETE: "succeeded", Write.RETRY: PENDING, Write.FAIL: "failed",
-    Write.ABANDON: "cancelled", Write.RELEASE: PENDING, Write.ACKNOWLEDGE: "cancelled",
+    Write.ABANDON: "cancelled", Write.SKIP: "skipped", Write.RELEASE: PENDING, Write.ACKNOWLEDGE: "cancelled",
+    Write.PROMOTE: RUNNING,
 }  # fmt: skip
 """What a silent verb claims to have done."""
 

@@ -74,9 +74,10 @@ class SqliteDatabase(Database):
         with self._advised():
             self._made.close()
 
-    async def reset(self, table: Table) -> None:
+    async def reset(self, *tables: Table) -> None:
         try:
-            self._raw.execute(self._delete(table))
+            for table in tables:
+                self._raw.execute(self._delete(table))
         except sqlite3.OperationalError as error:
             if is_conflict(error):
                 raise AdapterError("an actor's open transaction holds the write lock; roll it back first") from error

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
+import sqlalchemy as sa
 from fencepost.model.queues import QueueSpec
-from sqlalchemy import ColumnElement, Select, Table, Update, and_, case, null, or_, select, update
+from sqlalchemy import ColumnElement, Select, Table, and_, case, null, or_, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from .predicates import beyond
+from .predicates import beyond, cancel_requested
 from .rules import Rules, Shape, Verb, Write
+from .table import columns_of, objects_of
 from .terms import Args, Assign, Case, Columns, Order, Pred
 
 POSTGRES = postgresql.dialect()  # type: ignore[no-untyped-call]
@@ -24,7 +27,8 @@ POSTGRES = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 VERB_OF = {
     Write.RENEW: Verb.RENEW, Write.COMPLETE: Verb.COMPLETE, Write.RETRY: Verb.FAIL, Write.FAIL: Verb.FAIL,
-    Write.ABANDON: Verb.FAIL, Write.RELEASE: Verb.RELEASE, Write.ACKNOWLEDGE: Verb.ACKNOWLEDGE,
+    Write.ABANDON: Verb.FAIL, Write.SKIP: Verb.SKIP, Write.RELEASE: Verb.RELEASE,
+    Write.ACKNOWLEDGE: Verb.ACKNOWLEDGE, Write.PROMOTE: Verb.PUT_ARTIFACT,
 }  # fmt: skip
 """The fence of each write by handle."""
 
@@ -33,7 +37,7 @@ VERB_OF = {
 class Statement:
     """SQL with the names of the parameters that it needs."""
 
-    sql: Select[Any] | ReturningUpdate[Any]
+    sql: Select[Any] | ReturningUpdate[Any] | sa.Insert | sa.Delete
     names: tuple[str, ...]
 
     def values(self, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,81 +49,124 @@ class Statement:
 
 
 class Statements:
-    """All statements of one queue under one set of rules; each returns the columns its caller reads."""
+    """All statements of one queue under one set of rules; each returns the columns its caller reads.
+
+    Those that the queue can never need are not there.
+    """
 
     def __init__(self, spec: QueueSpec, table: Table, rules: Rules, shape: Shape) -> None:
         self._table = table
         self._rules = rules
-        self._c = cast(Columns, table.c)
+        self._columns = columns_of(spec, table)
+        self._c = cast(Columns, SimpleNamespace(**self._columns))
         self._a = Args(spec)
         self._values: dict[Assign, Any] = {}
 
         self.candidates = self._candidates(shape)
         self.take = self._take(shape)
-        self.write = {write: self._update(rules.fence[verb], rules.writes[write]) for write, verb in VERB_OF.items()}
-        self.cancel = {
-            write: self._update(rules.cancel_where, rules.writes[write])
-            for write in (Write.CANCEL, Write.CANCEL_BY_PARENT)
-        }
-        self.check = {verb: self._check(rules.fence[verb]) for verb in Verb}
-        self.unfenced = {write: self._update(rules.late_fence, rules.writes[write]) for write in VERB_OF}
-        self.status = _statement(
-            select(table.c.status).where(table.c.id == self._a.job, *self._where(rules.cancel_where))
-        )
-        self.cancel_as = {case.name: self._update((), (replace(case, when=()),)) for case in rules.writes[Write.CANCEL]}
-        self.attempts = _statement(select(table.c.attempt_count).where(table.c.id == self._a.job))
+        if spec.claims_by_id:
+            self.named_candidate = self._candidates(shape, rules.claim_named)
+            self.take_named = self._take(shape, rules.claim_named) if shape.subselect else self.take
 
-        self.find_expired = self._find(rules.expired, rules.called_off)
-        self.find_left_behind = self._find(rules.left_behind, rules.called_off)
+        verbs = [verb for verb in Verb if verb in spec.verbs]
+        writes = [one for one, verb in VERB_OF.items() if verb in verbs and (spec.cancels or one != Write.ABANDON)]
+        self.write = {write: self._update(rules.fence[VERB_OF[write]], rules.writes[write]) for write in writes}
+        self.check = {verb: self._check(rules.fence[verb]) for verb in verbs}
+        self.unfenced = {write: self._update(rules.late_fence, rules.writes[write]) for write in writes}
+        self.repeated = self._status(rules.repeated) if self._possible(rules.repeated) else None
+        self.attempts = _statement(select(self._c.attempt_count).where(self._c.id == self._a.job))
+        self.cancel: dict[Write, Statement] = {}
+        if spec.cancels:
+            for write in (Write.CANCEL, Write.CANCEL_BY_PARENT):
+                self.cancel[write] = self._update(rules.cancel_where, rules.writes[write])
+            self.status = self._status(rules.cancel_where)
+            self.cancel_as = {
+                case.name: self._update((), (replace(case, when=()),)) for case in rules.writes[Write.CANCEL]
+            }
+
+        pending = (rules.called_off, rules.lapsed)
+        self.find_expired = self._find(rules.expired, *pending)
+        self.find_left_behind = self._find(rules.left_behind, *pending)
         self.recover_expired = self._update(rules.expired_again, rules.recover)
         self.recover_left_behind = self._update(rules.left_behind_again, rules.recover)
-        self.call_off = self._update(rules.called_off_again, rules.call_off)
+        self.end_pending: dict[str, Statement] = {}
+        """What becomes of a pending job that a sweep found: the first of these whose conditions it meets."""
+        if self._possible(rules.called_off):
+            self.end_pending["call_off"] = self._update(rules.called_off_again, rules.call_off)
+        if self._possible(rules.lapsed):
+            self.end_pending["lapse"] = self._update(rules.lapsed_again, rules.lapse)
+
+        objects = objects_of(spec, table)
+        if objects is not None:
+            self.upload = self._upload(objects)
+            self.clean_up = self._clean_up(objects)
+            self.artifact = self._artifact(objects)
 
     def all(self) -> dict[str, Statement]:
         """Every statement by a readable name."""
         named = {name: item for name, item in vars(self).items() if isinstance(item, Statement)}
-        for group in ("write", "cancel", "cancel_as", "check", "unfenced"):
-            named |= {f"{group}.{key}": item for key, item in getattr(self, group).items()}
+        for group in ("write", "cancel", "cancel_as", "check", "unfenced", "end_pending"):
+            named |= {f"{group}.{key}": item for key, item in getattr(self, group, {}).items()}
         return named
 
-    def _candidates(self, shape: Shape) -> Statement:
-        wanted = select(self._table.c.id, self._generation())
-        query = self._queue(wanted)
+    def _candidates(self, shape: Shape, narrower: Sequence[Pred] = ()) -> Statement:
+        wanted = select(self._c.id, self._generation())
+        query = self._queue(wanted, narrower)
         if shape.limits_first:
-            head = self._queue(select(self._table.c.id)).scalar_subquery()
-            query = wanted.where(self._table.c.id.in_(head)).order_by(*self._order(self._rules.claim_order))
+            head = self._queue(select(self._c.id), narrower).scalar_subquery()
+            query = wanted.where(self._c.id.in_(head)).order_by(*self._order(self._rules.claim_order))
         if shape.skip_locked:
             query = query.with_for_update(skip_locked=True, of=self._table)  # CLAIM-10: no other table's rows
         elif shape.waits:
             query = query.with_for_update(of=self._table)
         return _statement(query)
 
-    def _take(self, shape: Shape) -> Statement:
+    def _take(self, shape: Shape, narrower: Sequence[Pred] = ()) -> Statement:
         rules = self._rules
-        who: ColumnElement[bool] = self._table.c.id == self._a.job
+        who: ColumnElement[bool] = self._c.id == self._a.job
         if shape.subselect:
-            who = self._table.c.id == self._queue(select(self._table.c.id)).scalar_subquery()
+            who = self._c.id == self._queue(select(self._c.id), narrower).scalar_subquery()
         sql = update(self._table).where(who, *self._where(rules.claim_again)).values(self._set(rules.claim_set))
-        return _statement(sql.returning(self._table.c.id, self._generation()))
+        return _statement(sql.returning(self._c.id, self._token()))
 
-    def _queue(self, query: Select[Any]) -> Select[Any]:
-        ordered = query.where(*self._where(self._rules.claim_where)).order_by(*self._order(self._rules.claim_order))
-        return ordered.limit(self._a.scan)
+    def _queue(self, query: Select[Any], narrower: Sequence[Pred]) -> Select[Any]:
+        wanted = self._where((*self._rules.claim_where, *narrower))
+        return query.where(*wanted).order_by(*self._order(self._rules.claim_order)).limit(self._a.scan)
 
     def _update(self, where: Sequence[Pred], cases: Sequence[Case]) -> Statement:
-        sql: Update = update(self._table).where(self._table.c.id == self._a.job, *self._where(where))
-        return _statement(sql.values(self._cases(cases)).returning(self._table.c.status, self._due()))
+        sql: sa.Update = update(self._table).where(self._c.id == self._a.job, *self._where(where))
+        return _statement(sql.values(self._cases(cases)).returning(self._c.status, self._due()))
 
     def _check(self, fence: Sequence[Pred]) -> Statement:
-        requested = self._table.c.cancel_requested_at.is_not(None)
-        return _statement(select(requested).where(self._table.c.id == self._a.job, *self._where(fence)))
+        (requested,) = self._where([cancel_requested])
+        return _statement(select(requested).where(self._c.id == self._a.job, *self._where(fence)))
 
-    def _find(self, expired: Sequence[Pred], called_off: Sequence[Pred]) -> Statement:
-        c = self._table.c
+    def _status(self, where: Sequence[Pred]) -> Statement:
+        return _statement(select(self._c.status).where(self._c.id == self._a.job, *self._where(where)))
+
+    def _find(self, *sets: Sequence[Pred]) -> Statement:
+        c = self._c
         columns = (c.id, c.created_at, c.status, c.lease_expires_at, c.attempt_count, self._generation())
-        found = or_(and_(True, *self._where(expired)), and_(True, *self._where(called_off)))
+        found = or_(*[and_(True, *self._where(each)) for each in sets if self._possible(each)])
         query = select(*columns).where(found, beyond.sql(self._c, self._a))
         return _statement(query.order_by(*self._order(self._rules.sweep_order)).limit(self._a.scan))
+
+    def _upload(self, objects: Table) -> Statement:
+        """Both databases know this form of an insert that replaces."""
+        sql = postgresql.insert(objects).values(key=self._a.key, attempt=self._a.attempt)
+        return _statement(sql.on_conflict_do_update(index_elements=["key"], set_={"attempt": sql.excluded.attempt}))
+
+    def _clean_up(self, objects: Table) -> Statement:
+        kept = or_(sa.false(), *self._where(self._rules.kept_if))
+        wanted = sa.exists().where(self._c.id == self._a.job, kept)
+        return _statement(sa.delete(objects).where(objects.c.key == self._a.key, ~wanted))
+
+    def _artifact(self, objects: Table) -> Statement:
+        stored = self._table.outerjoin(objects, objects.c.key == self._columns["artifact_key"])
+        return _statement(select(objects.c.attempt).select_from(stored).where(self._c.id == self._a.job))
+
+    def _token(self) -> ColumnElement[Any]:
+        return self._optional("lease_generation", "attempt_id").label("token")
 
     def _generation(self) -> ColumnElement[Any]:
         return self._optional("lease_generation").label("generation")
@@ -127,28 +174,38 @@ class Statements:
     def _due(self) -> ColumnElement[Any]:
         return self._optional("next_attempt_at").label("due")
 
-    def _optional(self, column: str) -> ColumnElement[Any]:
-        return self._table.c[column] if column in self._table.c else null()
+    def _optional(self, *names: str) -> ColumnElement[Any]:
+        return next((self._columns[name] for name in names if name in self._columns), null())
 
     def _where(self, preds: Sequence[Pred]) -> list[ColumnElement[bool]]:
-        return [pred.sql(self._c, self._a) for pred in preds if pred.column in self._table.c]
+        """The conditions that bind this queue; one that no row of it can meet is the only one."""
+        if not self._possible(preds):
+            return [sa.false()]
+        return [pred.sql(self._c, self._a) for pred in preds if self._binds(pred)]
+
+    def _possible(self, preds: Sequence[Pred]) -> bool:
+        return all(pred.absent or self._binds(pred) for pred in preds)
+
+    def _binds(self, pred: Pred) -> bool:
+        return pred.column in self._columns and pred.binds(self._a.spec)
 
     def _order(self, orders: Sequence[Order]) -> list[ColumnElement[Any]]:
         return [
-            self._table.c[order.column].desc() if order.descending else self._table.c[order.column].asc()
+            self._columns[order.column].desc() if order.descending else self._columns[order.column].asc()
             for order in orders
         ]
 
     def _set(self, assigns: Sequence[Assign]) -> dict[str, Any]:
         """Values by column; one assignment always gives one object, so that equal cases can be seen to be equal."""
-        known = [one for one in assigns if one.column in self._table.c]
+        known = [one for one in assigns if one.column in self._columns]
         for one in known:
             if one not in self._values:
                 self._values[one] = one.value(self._c, self._a)
-        return {one.column: self._values[one] for one in known}
+        return {self._columns[one.column].key: self._values[one] for one in known}
 
     def _cases(self, cases: Sequence[Case]) -> dict[str, Any]:
         """One value per column: plain where every case stores the same, else a SQL CASE in the order of the cases."""
+        cases = [one for one in cases if self._possible(one.when)]
         sets = [self._set(one.set) for one in cases]
         columns = {column: None for assigned in sets for column in assigned}
         return {column: self._choose(column, cases, sets) for column in columns}
@@ -159,10 +216,11 @@ class Statements:
         whens: list[tuple[ColumnElement[bool], Any]] = []
         otherwise: Any = self._table.c[column]
         for one, value in zip(cases, values, strict=True):
-            if not one.when:
+            when = self._where(one.when)
+            if not when:
                 otherwise = value
                 break
-            whens.append((and_(*self._where(one.when)), value))
+            whens.append((and_(*when), value))
         if all(value is otherwise for _, value in whens):
             return otherwise
         return case(*whens, else_=otherwise)

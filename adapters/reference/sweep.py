@@ -47,7 +47,8 @@ async def sweep(
     hook: HookRun | None = None,
     host: int | None = None,
 ) -> o.Outcome:
-    """Move every expired job and every pending one that a parent cancelled, oldest first, `batch` rows at a time.
+    """Move every expired job, and every pending one that a parent cancelled or whose deadline has passed (DEAD-01),
+    oldest first, `batch` rows at a time.
 
     `host`: a process of this host starts, so the running jobs of its own prefix count as expired (REC-05). `hook`
     gets the ids that a batch changed, before its commit; if it raises, the batch is rolled back and the walk goes on
@@ -66,7 +67,8 @@ async def sweep(
         "prefix": None if host is None else c.prefix(host), **BEGINNING,
     }  # fmt: skip
     if not rules.sweep_probes:
-        await first(connection, statements.call_off, values | {"job": 0})
+        for update in statements.end_pending.values():
+            await first(connection, update, values | {"job": 0})
     while True:
         try:
             found = (await connection.execute(find.sql, find.values(values))).all()
@@ -131,10 +133,17 @@ async def _batch(
 async def _move(
     runtime: Runtime, connection: AsyncConnection, values: dict[str, Any], row: Row[Any], source: Row[Any]
 ) -> Row[Any] | None:
-    """One row by one conditional update; None if it no longer is as it was read."""
+    """One row by one conditional update; None if it no longer is as it was read.
+
+    A pending row gets an update for each reason to end it, until one of them does.
+    """
     statements = runtime.statements
     if row.status == PENDING:
-        return await first(connection, statements.call_off, values | {"job": row.id})
+        for update in statements.end_pending.values():
+            ended = await first(connection, update, values | {"job": row.id})
+            if ended is not None:
+                return ended
+        return None
     recover = statements.recover_expired if values["prefix"] is None else statements.recover_left_behind
     known = values | {
         "job": row.id, "seen_lease": row.lease_expires_at, "seen_generation": source.generation,

@@ -1,4 +1,4 @@
-"""The table of a lease queue, from its spec: the standard columns of R§2 under the queue's own names.
+"""The tables of a lease queue, from its spec: the standard columns of R§2 under the queue's own names.
 
 Every column's `.key` is its standard name, so the rules read `c.error_code` whatever the queue calls it. This
 module must never know of verbs or of values.
@@ -14,34 +14,69 @@ from sqlalchemy.types import TypeEngine
 
 from .instant import Instant
 
+Kind = TypeEngine[Any] | type[TypeEngine[Any]]
+
 
 def table_for(spec: QueueSpec, metadata: MetaData) -> Table:
-    """The queue's table, added to `metadata`.
+    """The queue's table of jobs, added to `metadata`, with the store of its artifacts where it has any.
 
-    `lease_generation` exists only where a claim mints a token, `next_attempt_at` only where a retry backs off (R§2).
+    Two standard names that the queue calls alike are one column, whose `.key` is the first of them.
     """
-
-    def column(standard: str, kind: TypeEngine[Any] | type[TypeEngine[Any]], null: bool = True) -> Column[Any]:
-        return Column(spec.column(standard), kind, key=standard, nullable=null)
-
-    columns = [
-        Column("id", Integer, primary_key=True),
-        column("created_at", Instant, null=False),
-        column("status", String, null=False),
-        column("worker_id", String),
-        column("lease_expires_at", Instant),
-        column("heartbeat_at", Instant),
-        column("started_at", Instant),
-        column("finished_at", Instant),
-        column("attempt_count", Integer, null=False),
-        column("max_attempts", Integer, null=False),
-        column("cancel_requested_at", Instant),
-        column("error_code", String),
-    ]
-    if spec.has_token:
-        columns.append(column("lease_generation", Integer, null=False))
-    if spec.backs_off:
-        columns.append(column("next_attempt_at", Instant))
-    table = Table(f"{spec.key}_jobs", metadata, *columns)
+    own: dict[str, Column[Any]] = {}
+    for standard, (kind, null) in _kinds(spec).items():
+        name = spec.column(standard)
+        if name not in own:
+            own[name] = Column(name, kind, key=standard, nullable=null, primary_key=standard == "id")
+    table = Table(f"{spec.key}_jobs", metadata, *own.values())
     Index(f"ix_{table.name}_queue", table.c.status, table.c.created_at)
+    if spec.artifacts:
+        Table(
+            _store(spec), metadata, Column("key", String, primary_key=True), Column("attempt", String, nullable=False)
+        )
     return table
+
+
+def columns_of(spec: QueueSpec, table: Table) -> dict[str, Column[Any]]:
+    """The columns of the queue's table by every standard name that it has."""
+    own = {column.name: column for column in table.c}
+    return {standard: own[spec.column(standard)] for standard in _kinds(spec)}
+
+
+def objects_of(spec: QueueSpec, table: Table) -> Table | None:
+    """The store of the queue's artifacts: what is under each key, and which attempt made it. None if it has none."""
+    return table.metadata.tables[_store(spec)] if spec.artifacts else None
+
+
+def _store(spec: QueueSpec) -> str:
+    return f"{spec.key}_objects"
+
+
+def _kinds(spec: QueueSpec) -> dict[str, tuple[Kind, bool]]:
+    """By standard name, for each column that the queue has (R§2): its type, and whether it may be null."""
+    kinds: dict[str, tuple[Kind, bool]] = {
+        "id": (Integer, False),
+        "created_at": (Instant, False),
+        "status": (String, False),
+        "worker_id": (String, True),
+        "lease_expires_at": (Instant, True),
+        "heartbeat_at": (Instant, True),
+        "started_at": (Instant, True),
+        "finished_at": (Instant, True),
+        "attempt_count": (Integer, False),
+        "max_attempts": (Integer, False),
+    }
+    if spec.cancels:
+        kinds["cancel_requested_at"] = Instant, True
+    if spec.stores_code:
+        kinds["error_code"] = String, True
+    if spec.fence == "generation":
+        kinds["lease_generation"] = Integer, False
+    if spec.fence == "attempt_id":
+        kinds["attempt_id"] = String, True
+    if spec.backs_off:
+        kinds["next_attempt_at"] = Instant, True
+    if spec.deadline:
+        kinds["deadline_at"] = Instant, True
+    if spec.artifacts:
+        kinds["artifact_key"] = String, True
+    return kinds

@@ -33,7 +33,13 @@ class Args:
     job = bindparam("job", type_=Integer)
     owner = bindparam("owner", type_=String)
     generation = bindparam("generation", type_=Integer)
-    """The fence token of the handle."""
+    """The fence token of the handle, where generations are counted."""
+    attempt = bindparam("attempt", type_=String)
+    """The fence token of the handle, where attempts are named."""
+    fresh_attempt = bindparam("fresh_attempt", type_=String)
+    """The name of the attempt that a claim begins on this row."""
+    key = bindparam("key", type_=String)
+    """What an attempt's artifact is stored under."""
     now = bindparam("now", type_=Instant)
     lease_end = bindparam("lease_end", type_=Instant)
     """`now` and the lease's length."""
@@ -68,14 +74,22 @@ _SHIFTED: dict[Any, Any] = {
 }  # fmt: skip
 
 
+def _every(spec: QueueSpec) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Pred:
-    """A condition on a row. It applies where the queue has `column`, the one that it is about."""
+    """A condition on a row. It applies where the queue has `column`, the one that it is about, and is one that it
+    `binds`; elsewhere every row meets it, or no row does if it is not `absent`.
+    """
 
     name: str
     clause: str
     column: str
     sql: Condition
+    absent: bool = True
+    binds: Callable[[QueueSpec], bool] = _every
 
     def shifted(self) -> Pred:
         """The same condition with its bound moved by one instant: `>` for `>=`, `<=` for `<`, and back.

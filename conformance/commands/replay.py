@@ -39,7 +39,7 @@ def replay_files(files: Iterable[Path], adapter: str | None) -> int:
                 sessions[place] = stack.enter_context(Session(classes[name](), classes[name].serves(scenario.queue)))
             replayed = replay(sessions[place], scenario)
             good = good and replayed.verdict == "pass"
-            click.echo(told(scenario, name, str(path), replayed))
+            click.echo(told(scenario, sessions[place].spec, name, str(path), replayed))
     return int(Exit.CONFORMANT if good else Exit.NOT_CONFORMANT)
 
 

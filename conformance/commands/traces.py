@@ -20,5 +20,5 @@ def trace_lines(trace: Trace) -> Iterator[str]:
 
 def _line(step: TraceStep, trace: Trace) -> str:
     told = step.outcome is not None and not isinstance(step.outcome, o.Done)
-    answer = f"  → {outcome_phrase(step.outcome)}" if told and step.outcome is not None else ""
+    answer = f"  → {outcome_phrase(step.outcome, trace)}" if told and step.outcome is not None else ""
     return f"{step.label}  {command_phrase(step.command, trace)}{answer}"
