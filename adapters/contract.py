@@ -13,10 +13,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from fencepost.model import commands as c
-from fencepost.model.outcomes import Outcome, Row
+from fencepost.model.outcomes import DONE, Outcome, Row
 from fencepost.model.queues import QUEUES, QueueSpec, narrowed
 
 if TYPE_CHECKING:
@@ -64,8 +65,11 @@ class Capabilities:
 
     @classmethod
     def only(cls, *verbs: str, **more: Any) -> Capabilities:
-        """An adapter that serves these verbs alone; `more` are other fields than `without`."""
-        return cls(**{"hooks": False, "counts_statements": False, **more}, without=VERBS - set(verbs))
+        """An adapter that serves these verbs alone, and `crash`, which every actor does; `more` are other fields than
+        `without`.
+        """
+        without = VERBS - {c.Crash.verb, *verbs}
+        return cls(**{"hooks": False, "counts_statements": False, **more}, without=without)
 
     def of(self, queue: QueueSpec) -> QueueSpec:
         """The queue as far as it can be driven: what engines generate, and what applies, is read from this one."""
@@ -127,6 +131,16 @@ class HookRun:
             raise HookFailed
 
 
+def serves(actor: object, verb: str) -> bool:
+    """Whether the actor has a method for this verb, one that takes a command and the clock."""
+    method = getattr(actor, verb, None)
+    try:
+        signature(method).bind(None, 0)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def unserved(actor: object, form: str, verb: str) -> AdapterError:
     """The fault of an actor that lacks this verb; `form` is `def` or `async def`."""
     return AdapterError(
@@ -151,10 +165,16 @@ class Actor:
 
     def has(self, verb: str) -> bool:
         """Whether there is a method for this verb. One that overrides `perform` may serve others besides."""
-        return callable(getattr(self, verb, None))
+        return serves(self, verb)
+
+    async def crash(self, command: c.Crash, now: int) -> Outcome:
+        """The worker's process dies, and another takes its place."""
+        await self.close()
+        return DONE
 
     async def close(self) -> None:
-        """Drop this actor's connections; one without connections has nothing to do."""
+        """Drop this actor's connections, and let the next verb open new ones; one without connections has nothing to
+        do."""
 
 
 class Adapter(abc.ABC):

@@ -19,7 +19,7 @@ from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.queues import QUEUES, QueueSpec
 
-from .contract import Actor, Adapter, AdapterError, Capabilities, HookRun, unserved
+from .contract import Actor, Adapter, AdapterError, Capabilities, HookRun, serves, unserved
 
 __all__ = [
     "AdapterError", "Capabilities", "QueueSpec", "SyncActor", "SyncAdapter", "accepted", "c", "held", "hook_of", "o",
@@ -99,11 +99,11 @@ class SyncAdapter(abc.ABC):
             AdapterError: it cannot be set up, or the adapter cannot serve such a queue; the message says what to do.
         """
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (to be written where there is something to do)
         """Remove what `open` made, but for `folder`, and nothing else; called once after each `open`, when the actors
         are closed."""
 
-    def reset(self) -> None:
+    def reset(self) -> None:  # noqa: B027
         """Remove all jobs; actors stay usable. Unless it is written, all is closed and opened again, which is slow."""
 
     def advance(self, seconds: int) -> None:
@@ -145,13 +145,12 @@ class ServedActor(Actor):
         return self._actor
 
     def has(self, verb: str) -> bool:
-        return verb == c.Crash.verb or callable(getattr(self.plain(), verb, None))
+        return verb == c.Crash.verb or serves(self.plain(), verb)
 
     async def perform(self, command: c.Command, now: int) -> o.Outcome:
         actor = self._actor or self.plain()
-        if type(command) is c.Crash and not hasattr(actor, command.verb):
-            self.drop()
-            return o.DONE
+        if type(command) is c.Crash and not serves(actor, command.verb):
+            return await self.crash(command, now)
         return actor.perform(command, now)
 
     def drop(self) -> None:

@@ -59,6 +59,14 @@ _LEFT_OPEN = (
 _TUPLES = "an outcome holds plain values, and tuples of them in place of lists"
 
 
+def without_arguments(error: TypeError) -> str:
+    """What is wrong with an adapter whose making raised this; nothing if its `__init__` was entered."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if any(frame.f_code.co_name == "__init__" and not _in(frame.f_globals, ("fencepost",)) for frame, _ in frames):
+        return ""
+    return f"it cannot be made without arguments: {error}; give every parameter of its `__init__` a default"
+
+
 def own_frames(frames: Frames) -> Frames:
     """Those of the adapter that an engine has called; none if it called something else."""
     last = max((at for at, (frame, _) in enumerate(frames) if _in(frame.f_globals, (_ENGINES,))), default=-1)

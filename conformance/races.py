@@ -11,6 +11,7 @@ from fencepost.model.world import Violation
 from fencepost.reports.result import Certificate
 
 from .examine import reduced
+from .faults import Hung
 from .findings import Finding
 from .interleave.engine import Certified, certify
 from .interleave.played import Diverged, Stuck, Unplayable
@@ -71,7 +72,7 @@ def race_all(
             reported.add(found.violation.clause)
             try:
                 finding = _shortened(session, found.trace, found.violation)
-            except Exception:  # whatever a verb raises while a race is shortened, what was found is kept
+            except (Exception, Hung):  # whatever a verb does while a race is shortened, what was found is kept
                 yield replace(raced, finding=_as_found(session, found.trace, found.violation))
                 raise
             yield replace(raced, finding=finding)

@@ -8,6 +8,7 @@ process has to go. It knows limits and stacks, and nothing of commands or clause
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import threading
@@ -33,6 +34,9 @@ class Limits:
     """Closing what has hung before."""
     grace: float = 5.0
     """From the alarm until the main thread is given up."""
+
+
+USUAL = Limits()
 
 
 @contextmanager
@@ -79,6 +83,13 @@ def allow(seconds: float) -> None:
     """The example may take so much longer, since its clock is the real one."""
     if _watch is not None and _watch.deadline is not None and _watch.limits.example is not None:
         _watch.begin(_watch.deadline - time.monotonic() + seconds)
+
+
+def leave(code: int) -> None:
+    """End the process at once with this exit code, whatever its threads are at."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 _REPEAT_SECONDS = 1.0
@@ -137,6 +148,8 @@ class _Watch:
     def ring(self, frame: FrameType | None) -> None:
         """Raise `Hung` if time is up; the same one again if the first was lost."""
         if self.deadline is not None and time.monotonic() >= self.deadline:
+            global _rung
+            _rung = True
             self._hung = self._hung or self._told([_stack(frame), *_tasks()])
             raise self._hung
 
@@ -164,6 +177,13 @@ class _Watch:
 
 
 _watch: _Watch | None = None
+_rung = False
+
+
+def has_rung() -> bool:
+    """Whether anything has hung in this process."""
+    return _rung
+
 
 _OF_RUN = "the run's limit of {:g} s is over"
 _TODO = "let it end, or allow for more by --example-timeout"

@@ -115,6 +115,8 @@ class Result(Strict):
     certificates: tuple[Certificate, ...] = ()
     failures: tuple[FailureResult, ...] = ()
     coverage: Coverage = Coverage()
+    unclaimed: tuple[str, ...] = ()
+    """What the adapter can do, and declares that it cannot: nobody asked for it."""
     versions: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

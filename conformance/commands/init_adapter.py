@@ -50,16 +50,10 @@ _AS_ASYNC = (
         "from fencepost.adapters.contract import Actor, Adapter\n"
         "from fencepost.adapters.sync import AdapterError, Capabilities, QueueSpec, c, o\n",
     ),
+    ("pass  # self.queue.connection.close()", "pass  # close the connection, and let the next verb open a new one"),
     ("SyncActor", "Actor"),
     ("SyncAdapter", "Adapter"),
     ("`hook_of(command)(ids)`", "`await HookRun(command.hook)(ids)`"),
-    (
-        '    def enqueue(self',
-        "    def crash(self, command: c.Crash, now: int) -> o.Outcome:\n"
-        "        # drop the connections of adapter.actor(command.worker), and let it open new ones at its next verb\n"
-        '        raise AdapterError("write `crash`: drop the connections of command.worker; return o.DONE")\n\n'
-        "    def enqueue(self",
-    ),
     ("remove what `open` made; the actors are closed by then", "close the actors, and remove what `open` made"),
     (
         "    def actor(self, worker: int) -> Actor:\n        return SkeletonActor(worker)\n",

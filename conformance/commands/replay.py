@@ -11,7 +11,7 @@ from fencepost.adapters.registry import unknown
 from fencepost.conformance.replay import replay, told
 from fencepost.conformance.selection import UnknownName, chosen_adapter
 from fencepost.conformance.session import Session
-from fencepost.conformance.watchdog import Limits, watching
+from fencepost.conformance.watchdog import USUAL, watching
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, load
 
@@ -31,7 +31,7 @@ def replay_files(files: Iterable[Path], adapter: str | None) -> int:
             raise UnknownName(f"{path}: {unknown(f'queue of adapter {name}', scenario.queue, classes[name].queues)}")
     good = True
     with ExitStack() as stack:
-        stack.enter_context(watching(Limits()))
+        stack.enter_context(watching(USUAL))
         sessions: dict[tuple[str, str], Session] = {}
         for path, scenario, name in work:
             place = name, scenario.queue
