@@ -11,6 +11,8 @@ from typing import ClassVar
 
 from fencepost.adapters.sync import AdapterError, Capabilities, QueueSpec, SyncActor, SyncAdapter, c, o
 
+# `accepted`, `held` and `owner` are there too, and of use below.
+
 # What your queue is like. `fencepost.model.queues.QueueSpec` explains each line, and those that are left out here.
 JOBS = QueueSpec(
     key="jobs",
@@ -20,9 +22,6 @@ JOBS = QueueSpec(
     cancels=False,  # True: then write request_cancel, acknowledge and checkpoint too
     retryable_codes=frozenset({"RENDER_SERVICE_UNAVAILABLE"}),  # INFRA errors after which a job is tried again
 )
-
-
-# from fencepost.adapters.sync import accepted, held, owner  they are of use below
 
 
 class SkeletonActor(SyncActor):
