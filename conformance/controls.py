@@ -49,8 +49,8 @@ def declaration_faults(adapter: Adapter) -> Iterator[str]:
             f"gate is {capabilities.gate!r}, and what goes with it is missing; write `connection` and `blocked` as "
             "fencepost.adapters.contract.Gated says, or declare gate='none'"
         )
-    if capabilities.row_locks and capabilities.gate == "none":
-        yield "row_locks is declared, and no gate through which they can be seen; declare gate='pg', or no row_locks"
+    if capabilities.row_locks and capabilities.gate != "pg":
+        yield f"row_locks is declared with gate={capabilities.gate!r}, which sees none; declare gate='pg', or no row_locks"
     if not queues:
         yield "queues is empty; declare at least one QueueSpec"
     for key, spec in queues.items():

@@ -39,7 +39,7 @@ class Session:
 
     def __enter__(self) -> Session:
         try:
-            self.run(self.adapter.open(self.spec))
+            self.run(self._open())
             self.driver = Driver(self.adapter, self.spec)
         except BaseException as error:
             self._leave(error)
@@ -59,7 +59,7 @@ class Session:
                 for task in asyncio.all_tasks(self._loop):
                     task.cancel()
                     self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
-                self._loop.run_until_complete(self.adapter.close())
+                self._loop.run_until_complete(self._close())
         except BaseException as fault:
             if error is None:
                 raise
@@ -67,6 +67,14 @@ class Session:
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
+
+    # Called by a frame of ours, so that what hangs in the adapter is told from what hangs around it.
+
+    async def _open(self) -> None:
+        await self.adapter.open(self.spec)
+
+    async def _close(self) -> None:
+        await self.adapter.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the session's loop, as long as the limits in force let it."""

@@ -69,7 +69,7 @@ class _Smoke:
         self.session = Session(adapter, spec)
         self.spec = self.session.spec
         self.bad: set[str] = set()
-        self.hung = False
+        self.hung: Hung | None = None
 
     def lines(self) -> Iterator[Line]:
         spec = self.spec
@@ -89,8 +89,8 @@ class _Smoke:
 
     def closed(self) -> Iterator[Line]:
         if self.hung:
+            self.session.__exit__(Hung, self.hung, None)
             yield Line("close", "not tried", "something hung")
-            yield self.step("close: after all", lambda: self.session.__exit__(None, None, None))
             return
         yield self.asked("close: closes, twice, and opens again", self.again)
         yield self.step("close: closes", lambda: self.session.__exit__(None, None, None))
@@ -136,7 +136,8 @@ class _Smoke:
         try:
             hint = work() or ""
         except (Exception, Hung) as error:
-            hint, self.hung = self.told(error), isinstance(error, Hung)
+            hint = self.told(error)
+            self.hung = error if isinstance(error, Hung) else self.hung
         if hint:
             self.bad.add(what)
         return Line(what, "bad", str(hint)) if hint else Line(what)

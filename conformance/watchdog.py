@@ -69,8 +69,11 @@ def at_work(*, closing: bool = False) -> Iterator[None]:
     _watch.begin(_watch.limits.closing if closing else _watch.limits.example, closing)
     try:
         yield
-    finally:
+    except BaseException:
         _watch.end()
+        raise
+    _watch.end()
+    _watch.check_heard()
 
 
 def begin_example() -> None:
@@ -126,6 +129,8 @@ class _Watch:
                 signal.signal(signal.SIGALRM, before)
 
     def begin(self, seconds: float | None, closing: bool = False) -> None:
+        if not closing:
+            self.check_heard()
         now = time.monotonic()
         deadlines = [] if seconds is None else [now + seconds]
         if self._ends is not None and not closing:
@@ -140,6 +145,11 @@ class _Watch:
         if self._alarmed:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
+    def check_heard(self) -> None:
+        """Raise the alarm once more that somebody has swallowed, and gone on as if nothing had been."""
+        if self._hung is not None:
+            raise self._hung
+
     def check(self) -> None:
         """Raise `Hung` if the run's limit is over."""
         if self._ends is not None and time.monotonic() >= self._ends:
@@ -150,7 +160,8 @@ class _Watch:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             global _rung
             _rung = True
-            self._hung = self._hung or self._told([_stack(frame), *_tasks()])
+            if self._hung is None or not self._hung.stack:
+                self._hung = self._told([_stack(frame), *_tasks()])
             raise self._hung
 
     def _told(self, stacks: list[Frames]) -> Hung:
