@@ -50,7 +50,8 @@ def declaration_faults(adapter: Adapter) -> Iterator[str]:
             "fencepost.adapters.contract.Gated says, or declare gate='none'"
         )
     if capabilities.row_locks and capabilities.gate != "pg":
-        yield f"row_locks is declared with gate={capabilities.gate!r}, which sees none; declare gate='pg', or no row_locks"
+        gate = capabilities.gate
+        yield f"row_locks is declared with gate={gate!r}, which sees none; declare gate='pg', or no row_locks"
     if not queues:
         yield "queues is empty; declare at least one QueueSpec"
     for key, spec in queues.items():
