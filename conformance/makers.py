@@ -210,7 +210,8 @@ def stale_write(world: World, number: int) -> c.Command:
 def outrun_write(world: World, number: int) -> c.Command:
     """A superseded worker's write that nothing but its standing can refuse."""
     handle, number = _pick(_outrun(world), number)
-    if world.jobs[handle.job - 1].cancel is not None and number % 2:  # type: ignore[operator]
+    asked = world.jobs[handle.job - 1].cancel is not None  # type: ignore[operator]
+    if asked and number % 2 and "acknowledge" in world.spec.verbs:
         return c.Acknowledge(handle)
     return _write(handle, world, number // 2)
 
@@ -224,7 +225,7 @@ def outrun_upload(world: World, number: int) -> c.Command:
 def late_write(world: World, number: int) -> c.Command:
     handle, number = _pick(_late(world), number)
     number, renew = divmod(number, 3)
-    return c.Renew(handle) if renew == 0 else _write(handle, world, number)
+    return c.Renew(handle) if renew == 0 and "renew" in world.spec.verbs else _write(handle, world, number)
 
 
 def asked_write(world: World, number: int) -> c.Command:

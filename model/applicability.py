@@ -69,11 +69,19 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "CLAIM-09": _served("probe"),
     "CLAIM-12": (_HOOKS,),
     "CLAIM-14": (
-        _has("cancels", "backs_off", "deadline", else_it="declares nothing that keeps a pending job from a claim"),
+        Need("has nothing that keeps a pending job from a claim", ("backs_off", "deadline"), ("request_cancel",)),
         _has("ordered", else_it="declares no order of its claims: there is no head"),
     ),
     "CLAIM-15": (_has("claims_by_id", else_it="has no queue predicate of its own and no claim of one job"),),
     "LEASE-01": _served("configure"),
+    **dict.fromkeys(("LEASE-02", "LEASE-03", "LEASE-04"), _served("renew")),
+    "FENCE-02": (
+        Need(
+            "is not asked for anything that takes a job from its holder",
+            verbs=("recover", "tick", "start_up", "release", "fail"),
+            gap=True,
+        ),
+    ),
     "FENCE-03": (_has("has_token", else_it="declares an owner-only fence: it cannot tell a worker's older handle"),),
     "FENCE-04": _ARTIFACTS,
     "FENCE-05": (_has("repeats_complete", else_it="has no idempotent completion: TERM-02 judges a repeated one"),),

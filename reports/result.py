@@ -158,6 +158,8 @@ class Result(Strict):
     """The clauses and levels that whoever ran it required."""
     unmet: tuple[Unmet, ...] = ()
     coverage: Coverage = Coverage()
+    unclaimed: tuple[str, ...] = ()
+    """What the adapter can do, and declares that it cannot: nobody asked for it."""
     versions: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

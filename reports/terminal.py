@@ -54,6 +54,8 @@ def render_result(result: Result, console: Console, *, stories: bool = True) -> 
     left_out = len(result.clauses) - len(built)
     if left_out:
         console.print(Text(f"{plural(left_out, 'pair')} of clause and queue not exercised: not built", "dim"))
+    for note in result.unclaimed:
+        console.print(Text(f"present but unclaimed: {note}", STYLES["inconclusive"]))
     _certificates(result, console)
     for failure in result.failures if stories else ():
         console.print()

@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 import click
-from fencepost.conformance.run import Plan, run
+from fencepost.conformance.run import Outcome, Plan, run
 from fencepost.conformance.selection import (
     chosen_adapter,
     chosen_clauses,
@@ -14,6 +14,7 @@ from fencepost.conformance.selection import (
     chosen_queues,
     chosen_requirements,
 )
+from fencepost.conformance.watchdog import USUAL, Limits, leave
 from fencepost.reports.result import FailureResult, exit_code, write
 from fencepost.reports.terminal import Progress, make_console, render_result
 from rich.console import Console
@@ -29,6 +30,7 @@ def run_adapter(
     profile: str,
     file: Path | None,
     quiet: bool,
+    limits: Limits = USUAL,
 ) -> int:
     """Run what was asked for and tell it; returns the exit code.
 
@@ -44,14 +46,25 @@ def run_adapter(
         clauses=narrowed,
         profile=chosen_profile(profile),
         seed=secrets.randbelow(2**32) if seed is None else seed,
+        limits=limits,
         required=chosen_requirements(required, narrowed),
     )
     console = make_console()
     if not quiet:
         console.print(f"adapter {adapter} · queues {', '.join(plan.queues)} · profile {profile} · seed {plan.seed}")
     watching = _Watching(console, quiet)
+
+    def last_words(outcome: Outcome) -> None:
+        watching.__exit__(None, None, None)
+        leave(_tell(outcome, console, file, quiet))
+
     with watching:
-        outcome = run(plan, watching)
+        outcome = run(plan, watching, last_words)
+    return _tell(outcome, console, file, quiet)
+
+
+def _tell(outcome: Outcome, console: Console, file: Path | None, quiet: bool) -> int:
+    """Print and write what was found; returns the exit code."""
     result = outcome.result
     if quiet:
         click.echo(result.verdict)
