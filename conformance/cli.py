@@ -51,9 +51,9 @@ def _fault(error: Exception) -> int:
     from fencepost.scenarios import ScenarioError
 
     from .faults import fault_of
-    from .selection import UnknownName
+    from .selection import Unusable
 
-    if isinstance(error, (UnknownName, ScenarioError)):
+    if isinstance(error, (Unusable, ScenarioError)):
         click.echo(f"Error: {error}", err=True)
         return USAGE
     click.echo(f"Error: fencepost could not go on: {fault_of(error)}", err=True)
@@ -67,6 +67,13 @@ def _adapter(default: str | None) -> Callable[[F], F]:
 
 _queues = click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only this queue; may be repeated.")
 _clauses = click.option("--clause", "clauses", multiple=True, metavar="ID", help="Only this clause; may be repeated.")
+_require = click.option(
+    "--require",
+    "required",
+    multiple=True,
+    metavar="NAME",
+    help="Fail unless this clause passes, or this level (level-1 to level-3) is reached; may be repeated.",
+)
 _json = click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the result here.")
 _quiet = click.option("--quiet", is_flag=True, help="Print the verdict alone.")
 
@@ -112,11 +119,13 @@ Examples:
   fencepost run --adapter=pg
   fencepost run --adapter=pg --pg-dsn=postgresql://me:secret@localhost/test
   fencepost run --queue=mutation --clause=FENCE-03 --profile=quick
+  fencepost run --queue=mutation --require=level-2,REC-12
   fencepost run --seed=7 --json=result.json"""
 )
 @_adapter("sqlite")
 @_queues
 @_clauses
+@_require
 @click.option("--seed", type=int, metavar="N", help="Where the drawn scripts start; random and printed if left out.")
 @_profile("ci")
 @_json
@@ -126,6 +135,7 @@ def run(
     adapter: str,
     queues: tuple[str, ...],
     clauses: tuple[str, ...],
+    required: tuple[str, ...],
     seed: int | None,
     profile: str,
     file: Path | None,
@@ -137,14 +147,18 @@ def run(
 
     Draws scripts of commands, has the adapter serve them, and judges every answer and every row; then races two actors
     against each other in every order of their statements. A failure is told as its shortest story, with a file that
-    replays it. The table at the end shows each clause on each queue, and how often it was checked.
+    replays it. The table at the end shows each clause on each queue, and how often it was checked; below it stands
+    which levels each queue reached.
+
+    A clause that the adapter cannot drive, or that the queue declares not to keep, is not applicable, and no failure.
+    With --require it is one.
 
     Ctrl-C ends the run and keeps what was found.
     """
     _use_server(pg_dsn, pg_image)
     from .commands.run import run_adapter
 
-    return run_adapter(adapter, queues, clauses, seed, profile, _writable(file), quiet)
+    return run_adapter(adapter, queues, clauses, required, seed, profile, _writable(file), quiet)
 
 
 @cli.command(
@@ -217,11 +231,22 @@ def explore(
 @cli.command(name="list")
 @click.option("--mutants", is_flag=True, help="The mutants instead.")
 @click.option("--markdown", is_flag=True, help="The clauses instead, as the page docs/clauses.md.")
-def list_(mutants: bool, markdown: bool) -> int:
+@click.option(
+    "--capabilities-markdown",
+    is_flag=True,
+    help="What queues and adapters declare instead, as the tables of docs/capabilities-and-levels.md.",
+)
+def list_(mutants: bool, markdown: bool, capabilities_markdown: bool) -> int:
     """List the adapters, queues, profiles, clauses and mutants."""
+    from .commands.capabilities import capabilities_tables
     from .commands.catalogue import clauses_page, list_all, list_mutants
 
-    click.echo(list_mutants() if mutants else clauses_page() if markdown else list_all())
+    if mutants:
+        click.echo(list_mutants())
+    elif markdown:
+        click.echo(clauses_page())
+    else:
+        click.echo(capabilities_tables() if capabilities_markdown else list_all())
     return 0
 
 

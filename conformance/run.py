@@ -16,9 +16,9 @@ from typing import Protocol
 
 from fencepost.adapters.contract import Adapter, AdapterError, Capabilities
 from fencepost.model.applicability import NOT_BUILT
-from fencepost.model.applicability import cell as cell_of
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.queues import ALL_QUEUES, QUEUES, QueueSpec
+from fencepost.reports.levels import levels_of, unmet_of
 from fencepost.reports.result import (
     Certificate,
     ClauseResult,
@@ -29,6 +29,7 @@ from fencepost.reports.result import (
     run_verdict,
 )
 
+from .applicable import driven_cell
 from .driver import Run
 from .examine import Examination, reduced
 from .faults import fault_of
@@ -52,7 +53,10 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run. `clauses` None means all of them; `minimum` of checks with teeth comes from the profile."""
+    """What to run. `clauses` None means all of them; `minimum` of checks with teeth comes from the profile.
+
+    `required` are clauses and levels (`level-2`) that every queue must be shown to keep.
+    """
 
     adapter: str
     make: Callable[[], Adapter]
@@ -60,6 +64,7 @@ class Plan:
     clauses: frozenset[str] | None
     profile: Profile
     seed: int
+    required: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -101,10 +106,13 @@ def run(plan: Plan, listener: Listener) -> Outcome:
         interrupted = True
     except (Exception, asyncio.CancelledError) as error:  # whatever a verb raises is a harness fault
         fault = fault_of(error, plan.adapter)
-    clauses = _verdicts(plan, capabilities, queues, counts, unfinished=interrupted or bool(fault))
+    cut_short = interrupted or bool(fault)
+    clauses = _verdicts(plan, capabilities, queues, counts, unfinished=cut_short)
+    unmet = () if cut_short else unmet_of(plan.required, clauses, plan.queues)
     verdict = run_verdict(
         clauses,
         failures=len(counts.failures),
+        unmet=len(unmet),
         self_check=capabilities.verdict == "self-check",
         fault=bool(fault),
         interrupted=interrupted,
@@ -119,6 +127,9 @@ def run(plan: Plan, listener: Listener) -> Outcome:
         clauses=clauses,
         certificates=tuple(counts.certificates),
         failures=tuple(counts.failures),
+        levels=levels_of(clauses, plan.queues, cut_short=cut_short),
+        required=plan.required,
+        unmet=unmet,
         coverage=Coverage(
             examples=counts.examples,
             steps=counts.steps,
@@ -221,17 +232,14 @@ def _verdicts(
 ) -> tuple[ClauseResult, ...]:
     failed = {(failure.clause, failure.queue): failure for failure in counts.failures}
     cut = {(entry.clause, entry.queue) for entry in counts.certificates if not entry.exhaustive}
-    specs = {key: capabilities.of(spec) for key, spec in queues.items()}
     results = []
     # Who tests the contract's own queues is told of those that are not built too.
     for clause, queue in product(CLAUSES, ALL_QUEUES if queues is QUEUES else queues):
-        cell = cell_of(clause, specs[queue]) if queue in specs else NOT_BUILT
+        cell = driven_cell(clause, queues[queue], capabilities) if queue in queues else NOT_BUILT
         built = cell.status != "not built"
         if built and (queue not in plan.queues or (plan.clauses is not None and clause not in plan.clauses)):
             continue
         place = clause, queue
-        lacking = _lacking(clause, capabilities)
-        applicable = cell.status != "not applicable" and not lacking
         # Schedules stand in for checks with teeth only where two actors are all that a clause is about.
         raced = CLAUSES[clause].engine == "interleaved"
         played = counts.schedules.get(place, 0)
@@ -241,24 +249,22 @@ def _verdicts(
             teeth=counts.teeth.get(place, 0),
             failed=place in failed,
             built=built,
-            applicable=applicable,
+            applicable=cell.status != "not applicable",
             complete=place in counts.complete or (schedules > 0 and place not in cut and not unfinished),
             schedules=schedules,
             minimum=plan.profile.minimum,
         )
-        reason = cell.reason if not applicable or not built else ""
-        if lacking and built:
-            reason = lacking
-        elif place in failed:
+        reason, gap = cell.reason, cell.gap
+        if place in failed:
             reason = failed[place].reason
-        elif verdict in ("inconclusive", "not exercised") and built:
+        elif built and verdict in ("inconclusive", "not exercised"):
             teeth = counts.teeth.get(place, 0)
             if place in cut:
                 reason = f"{played} schedules, and then the search was cut short"
             else:
                 reason = f"{teeth} of {plan.profile.minimum} checks with teeth" + (", cut short" if unfinished else "")
-        elif verdict == "pass" and not played and _needs_two(clause, specs[queue], capabilities):
-            reason = "by one actor only: what two at once do was not tried"
+        elif verdict == "pass" and not played and _needs_two(clause, queues[queue], capabilities):
+            reason, gap = "by one actor only: what two at once do was not tried", True
         results.append(
             ClauseResult(
                 id=clause,
@@ -267,6 +273,7 @@ def _verdicts(
                 checked=counts.checked.get(place, 0) + schedules,
                 teeth=counts.teeth.get(place, 0) + schedules,
                 reason=reason,
+                gap=gap and verdict in ("pass", "not applicable"),
             )
         )
     return tuple(results)
@@ -274,25 +281,5 @@ def _verdicts(
 
 def _needs_two(clause: str, queue: QueueSpec, capabilities: Capabilities) -> bool:
     """Whether one half of this clause takes two actors on a database of this kind."""
-    raced = (program.certified(capabilities.row_locks) for program in programs_of(queue))
+    raced = (program.certified(capabilities.row_locks) for program in programs_of(capabilities.of(queue)))
     return CLAUSES[clause].also_interleaved and any(clause in clauses for clauses in raced)
-
-
-_NEEDS = {
-    "CLAIM-09": "probe", "CLAIM-12": "hooks", "REC-06": "counts_statements", "REC-08": "hooks", "REC-12": "hooks",
-}  # fmt: skip
-_WITHOUT = {
-    "gate": "the adapter declares no gate: its statements cannot be scheduled",
-    "counts_statements": "the adapter does not count statements",
-}
-
-
-def needed_capability(clause: str) -> str | None:
-    """What an adapter must declare that it can do, or this clause does not apply to it, if there is anything."""
-    return "gate" if CLAUSES[clause].engine == "interleaved" else _NEEDS.get(clause)
-
-
-def _lacking(clause: str, capabilities: Capabilities) -> str:
-    """The declaration that makes this clause not applicable to the adapter, or nothing."""
-    needed = needed_capability(clause)
-    return _WITHOUT[needed] if needed in _WITHOUT and getattr(capabilities, needed) in (False, "none") else ""

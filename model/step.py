@@ -337,7 +337,7 @@ def _rejected(part: Part, record: Record, row: Row | None) -> Checks:
     if type(part.answer) is not o.Rejected:
         return ()
     if kind is c.PutArtifact and refers_to(record, part.command) and (row is None or row.artifact is not None):
-        return (*_HONEST[kind], KEPT)
+        return (*_HONEST[kind], KEPT[record.status])
     return _HONEST.get(kind, ())
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import click
 from fencepost.conformance.run import Plan, run
-from fencepost.conformance.selection import chosen_adapter, chosen_clauses, chosen_profile, chosen_queues
+from fencepost.conformance.selection import (
+    chosen_adapter,
+    chosen_clauses,
+    chosen_profile,
+    chosen_queues,
+    chosen_requirements,
+)
 from fencepost.reports.result import FailureResult, exit_code, write
 from fencepost.reports.terminal import Progress, make_console, render_result
 from rich.console import Console
@@ -18,6 +24,7 @@ def run_adapter(
     adapter: str,
     queues: tuple[str, ...],
     clauses: tuple[str, ...],
+    required: tuple[str, ...],
     seed: int | None,
     profile: str,
     file: Path | None,
@@ -26,16 +33,18 @@ def run_adapter(
     """Run what was asked for and tell it; returns the exit code.
 
     Raises:
-        UnknownName: a name stands for nothing.
+        Unusable: a name stands for nothing, or something is required that is not asked for.
     """
     make = chosen_adapter(adapter)
+    narrowed = chosen_clauses(clauses)
     plan = Plan(
         adapter=adapter,
         make=make,
         queues=chosen_queues(queues, make.queues),
-        clauses=chosen_clauses(clauses),
+        clauses=narrowed,
         profile=chosen_profile(profile),
         seed=secrets.randbelow(2**32) if seed is None else seed,
+        required=chosen_requirements(required, narrowed),
     )
     console = make_console()
     if not quiet:
