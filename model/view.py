@@ -372,7 +372,7 @@ def _view_clauses(kind: type, status: str, spec: QueueSpec, stored: bool) -> set
         clauses = {"ATT-01", "ATT-02", "FENCE-06"}
     if kind is c.Fail and status == FAILED and spec.stores_code:
         clauses.add("ERR-03")
-    if spec.artifacts and kind is not c.Claim and (stored or status in (RUNNING, SUCCEEDED)):
+    if spec.artifacts and kind is not c.Claim:
         clauses.add("FENCE-04")
     # Where a row's token is looked at for itself, another one breaks the clause that set it.
     if stored and status != RUNNING and not (status == PENDING and spec.counts_generations):
