@@ -1,29 +1,23 @@
-"""`pytest conformance`: one item for each (clause, queue) pair, which all read their verdict from one run.
+"""`pytest conformance`: one item for each (clause, queue) pair, which all read their verdict from one run of the queue.
 
 It decides no verdict: it asks for a run of what was selected, once, and says what the result says.
 """
 
 from __future__ import annotations
 
-import contextlib
-import secrets
-from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fencepost.model.applicability import pairs
-from fencepost.model.clauses import BUILT, CLAUSES
-from fencepost.model.queues import QUEUES
-from fencepost.reports.result import ClauseResult, Exit, FailureResult, Result, exit_code, write
-from fencepost.reports.terminal import Progress, make_console, render_result
+from fencepost.model.clauses import CLAUSES
+from fencepost.reports.junit import case_names
+from fencepost.reports.result import ClauseResult
 
-from .findings import FOLDER
-from .plugin import FINISHERS, TELLERS
-from .profiles import DEFAULT
-from .run import Outcome, Plan, needed_capability, run
-from .selection import UnknownName, chosen_adapter, chosen_clauses, chosen_profile, chosen_queues
+from .parts import Part, Place, Stopped
+from .pytest_runs import runs_of
+from .pytest_settings import plan_of
+from .run import needed_capability
 
 
 class NotConformant(Exception):
@@ -33,10 +27,11 @@ class NotConformant(Exception):
 class ContractItem(pytest.Item):
     """One clause on one queue: `CLAIM-01[backfill]`."""
 
-    def __init__(self, *, clause: str, queue: str, **rest: Any) -> None:
+    def __init__(self, *, clause: str, queue: str, adapter: str, **rest: Any) -> None:
         super().__init__(**rest)
         self.clause = clause
         self.queue = queue
+        self.fencepost_junit = case_names(adapter, clause, queue)
         # By keyword, since that is what `-m "clause(id='FENCE-01')"` compares.
         self.add_marker(pytest.mark.clause(id=clause))
         self.add_marker(pytest.mark.level(name=str(CLAUSES[clause].level)))
@@ -45,12 +40,31 @@ class ContractItem(pytest.Item):
             self.add_marker(pytest.mark.capability(name=needed))
 
     def runtest(self) -> None:
-        measurement = measurement_of(self.session)
-        pair = measurement.pair(self.clause, self.queue)
-        if pair.verdict == "not applicable":
+        runs = runs_of(self.session, _places(self.session))
+        try:
+            part = runs.part(self.queue)
+        except Stopped as error:
+            raise NotConformant(f"{self._title()}\nnot run: {error}") from None
+        if part.fault:
+            raise NotConformant(runs.told(part))
+        pair = part.pair(self.clause)
+        if pair.standing == "not applicable":
             pytest.skip(pair.reason)
-        if pair.verdict != "pass":
-            raise NotConformant(measurement.told(pair))
+        if pair.standing == "expected failure":
+            pytest.xfail(str(pair.expected))
+        if pair.standing != "pass":
+            raise NotConformant(self._told(pair, part))
+
+    def _told(self, pair: ClauseResult, part: Part) -> str:
+        """Why this pair is no pass: its story, or what it lacks."""
+        failure = part.failure(self.clause)
+        return failure.story if failure is not None else f"{self._title()}\n{self._standing(pair)}"
+
+    def _standing(self, pair: ClauseResult) -> str:
+        return f"{pair.standing} on queue {pair.queue}: {pair.remark}"
+
+    def _title(self) -> str:
+        return f"{self.clause}  {CLAUSES[self.clause].title}"
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *rest: Any, **more: Any) -> Any:
         if isinstance(excinfo.value, NotConformant):
@@ -62,150 +76,21 @@ class ContractItem(pytest.Item):
 
 
 def contract_items(collector: pytest.Module) -> list[pytest.Item]:
-    """An item for each built pair that the options leave."""
-    option = collector.config.option
-    clauses = _chosen(chosen_clauses, option.fencepost_clause or ())
-    queues = _chosen(chosen_queues, option.fencepost_queue or ())
+    """An item for each built pair that the settings leave.
+
+    Raises:
+        Refused: something that was asked for cannot be used.
+    """
+    plan = plan_of(collector.config)
     return [
-        ContractItem.from_parent(collector, name=f"{clause}[{queue}]", clause=clause, queue=queue)
-        for clause, queue, cell in pairs(queues)
-        if cell.status != "not built" and (clauses is None or clause in clauses)
+        ContractItem.from_parent(
+            collector, name=f"{clause}[{queue}]", clause=clause, queue=queue, adapter=plan.adapter
+        )
+        for clause, queue, cell in pairs(plan.queues)
+        if cell.status != "not built" and (plan.clauses is None or clause in plan.clauses)
     ]
 
 
-def check_options(config: pytest.Config) -> None:
-    """Refuse names that stand for nothing before anything is collected.
-
-    Raises:
-        pytest.UsageError: names the known ones and the nearest.
-    """
-    option = config.option
-    _chosen(chosen_queues, option.fencepost_queue or ())
-    _chosen(chosen_clauses, option.fencepost_clause or ())
-    if option.fencepost_profile is not None:
-        _chosen(chosen_profile, option.fencepost_profile)
-    if option.fencepost_adapter is not None:
-        _chosen(chosen_adapter, option.fencepost_adapter)
-
-
-def _chosen(choose: Any, names: Any) -> Any:
-    try:
-        return choose(names)
-    except UnknownName as error:
-        raise pytest.UsageError(str(error)) from None
-
-
-class Measurement:
-    """The one run of a session and what it found; the run starts when the first item asks."""
-
-    def __init__(self, session: pytest.Session) -> None:
-        self._session = session
-        self._config = session.config
-        self._places = [(item.clause, item.queue) for item in session.items if isinstance(item, ContractItem)]
-        self.outcome = self._measured()
-        self._pairs = {(pair.id, pair.queue): pair for pair in self.outcome.result.clauses}
-        self._failures = {(failure.clause, failure.queue): failure for failure in self.outcome.result.failures}
-
-    @property
-    def result(self) -> Result:
-        return self.outcome.result
-
-    def pair(self, clause: str, queue: str) -> ClauseResult:
-        """What was found for this pair."""
-        return self._pairs[clause, queue]
-
-    def told(self, pair: ClauseResult) -> str:
-        """Why this pair is no pass: its story, or what it lacks."""
-        failure = self._failures.get((pair.id, pair.queue))
-        if failure is not None:
-            return failure.story
-        title = CLAUSES[pair.id].title
-        return f"{pair.id}  {title}\n{pair.verdict} on queue {pair.queue}: {pair.reason}"
-
-    def fault(self) -> str:
-        """What broke the harness, and what was found until then: pytest prints no summary after such an exit."""
-        stories = [failure.story for failure in self.result.failures]
-        kept = f"what was found until then is kept in {next(self._files(self.result.adapter))}"
-        return "\n\n".join([f"fencepost could not go on: {self.outcome.fault}", *stories, kept])
-
-    def _plan(self) -> Plan:
-        option = self._config.option
-        name = option.fencepost_adapter or "sqlite"
-        clauses = frozenset(clause for clause, _ in self._places)
-        queues = {queue for _, queue in self._places}
-        return Plan(
-            adapter=name,
-            make=_chosen(chosen_adapter, name),
-            queues=tuple(key for key in QUEUES if key in queues),
-            clauses=None if clauses == frozenset(BUILT) else clauses,
-            profile=_chosen(chosen_profile, option.fencepost_profile or DEFAULT),
-            seed=secrets.randbelow(2**32) if option.fencepost_seed is None else option.fencepost_seed,
-        )
-
-    def _measured(self) -> Outcome:
-        plan = self._plan()
-        with self._uncaptured():
-            listener = _Watching(make_console())
-            with listener:
-                outcome = run(plan, listener)
-        for path in self._files(plan.adapter):
-            try:
-                write(outcome.result, path)
-            except OSError as error:
-                pytest.exit(f"{path}: cannot be written ({error.strerror}); give another place", Exit.USAGE)
-        return outcome
-
-    def _files(self, adapter: str) -> Iterator[Path]:
-        yield FOLDER / f"{adapter.replace(':', '.')}.json"
-        if self._config.option.fencepost_json is not None:
-            yield Path(self._config.option.fencepost_json)
-
-    def _uncaptured(self) -> contextlib.AbstractContextManager[None]:
-        capture: Any = self._config.pluginmanager.getplugin("capturemanager")
-        return capture.global_and_fixture_disabled() if capture is not None else contextlib.nullcontext()
-
-    def finish(self, session: pytest.Session) -> None:
-        """The session's exit status is at least as bad as the run's."""
-        code = exit_code(self.result)
-        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and code:
-            session.exitstatus = int(code)
-
-    def tell(self, reporter: pytest.TerminalReporter) -> None:
-        """The table, the verdict, and the story of what failed without having an item."""
-        reporter.write_sep("=", "conformance")
-        for failure in self.result.failures:
-            if (failure.clause, failure.queue) not in self._places:
-                reporter.write_line(failure.story)
-        text = StringIO()
-        console = make_console(text)
-        render_result(self.result, console, stories=False)
-        reporter.write(text.getvalue())
-
-
-class _Watching(Progress):
-    """Progress on a terminal; failures are told by the items."""
-
-    def failed(self, failure: FailureResult) -> None:
-        pass
-
-
-_MEASUREMENT = pytest.StashKey[Measurement]()
-
-
-def measurement_of(session: pytest.Session) -> Measurement:
-    """The session's run, which this starts if it is the first to ask.
-
-    Raises:
-        KeyboardInterrupt: the run was interrupted; what it found is kept for the summary.
-        pytest.exit.Exception: the adapter could not be driven; what was found until then is kept too.
-    """
-    stash = session.config.stash
-    if _MEASUREMENT not in stash:
-        measurement = stash[_MEASUREMENT] = Measurement(session)
-        stash.setdefault(FINISHERS, []).append(measurement.finish)
-        stash.setdefault(TELLERS, []).append(measurement.tell)
-        if measurement.result.interrupted:
-            raise KeyboardInterrupt
-        if measurement.outcome.fault:
-            pytest.exit(measurement.fault(), Exit.HARNESS)
-    return stash[_MEASUREMENT]
+def _places(session: pytest.Session) -> tuple[Place, ...]:
+    """All that the session is to judge, whichever process does it."""
+    return tuple((item.clause, item.queue) for item in session.items if isinstance(item, ContractItem))

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 from fencepost.model.queues import QUEUES
+from fencepost.reports.junit import classname
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, ScenarioError, load
 
 from .faults import fault_of
 from .plugin import FINISHERS
+from .pytest_settings import plan_of, settings_of
 from .replay import replay, told
 from .selection import UnknownName, chosen_adapter
 from .session import Session
@@ -37,7 +39,10 @@ class ScenarioFile(pytest.File):
             scenario = load(self.path)
         except ScenarioError as error:
             raise self.CollectError(str(error)) from None
-        for adapter in adapters_for(scenario, self.config.option.fencepost_adapter):
+        asked = settings_of(self.config).adapter
+        if asked is not None:
+            plan_of(self.config)  # refuses a name that stands for nothing
+        for adapter in adapters_for(scenario, asked):
             yield ScenarioItem.from_parent(self, name=adapter, scenario=scenario)
 
 
@@ -47,6 +52,7 @@ class ScenarioItem(pytest.Item):
     def __init__(self, *, scenario: Scenario, **rest: Any) -> None:
         super().__init__(**rest)
         self.scenario = scenario
+        self.fencepost_junit = classname(self.name, scenario.clause), scenario.id
         # By keyword, since that is what `-m "clause(id='FENCE-01')"` compares.
         self.add_marker(pytest.mark.clause(id=scenario.clause))
 

@@ -17,7 +17,11 @@ from fencepost.model.queues import ALL_QUEUES, QUEUES
 from .profiles import DEFAULT, PROFILES, Profile
 
 
-class UnknownName(ValueError):
+class Unusable(ValueError):
+    """What somebody gave cannot be used; the message says what to do."""
+
+
+class UnknownName(Unusable):
     """A name stands for nothing; the message names the known ones and the nearest."""
 
 
