@@ -127,10 +127,13 @@ def _files(config: pytest.Config, result: Result) -> Iterator[tuple[Path, Any]]:
 
 
 def _tell(whole: Part, reporter: pytest.TerminalReporter) -> None:
-    """The table, the verdict, and the story of what failed without having an item."""
+    """The table, the verdict, and the stories that no item has told: of clauses that were not asked for, or whose items
+    the session did not come to.
+    """
     reporter.write_sep("=", "conformance")
+    told = [report.longreprtext for report in reporter.stats.get("failed", [])]
     for failure in whole.result.failures:
-        if (failure.clause, failure.queue) not in whole.places and failure.expected is None:
+        if failure.expected is None and not any(failure.story in text for text in told):
             reporter.write_line(failure.story)
     text = StringIO()
     console = make_console(text)
