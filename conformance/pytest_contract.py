@@ -72,7 +72,7 @@ class ContractItem(pytest.Item):
         return super().repr_failure(excinfo, *rest, **more)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, self.name
+        return self.path, 0, self.name  # a line, which pytest needs to say where a marker skips
 
 
 def contract_items(collector: pytest.Module) -> list[pytest.Item]:

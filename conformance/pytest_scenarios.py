@@ -75,7 +75,7 @@ class ScenarioItem(pytest.Item):
         return super().repr_failure(excinfo, *rest, **more)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, f"{self.scenario.id}[{self.name}]"
+        return self.path, 0, f"{self.scenario.id}[{self.name}]"
 
 
 def adapters_for(scenario: Scenario, asked: str | None) -> Iterator[str]:

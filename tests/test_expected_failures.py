@@ -174,7 +174,7 @@ def test_the_command_line_says_it_clearly(capsys: pytest.CaptureFixture[str]) ->
 
 # ------------------------------------------------------------------------------------------------------- pytest
 
-CONTRACT = "--pyargs", "fencepost.conformance", "--fencepost-profile=quick", "--fencepost-seed=1"
+CONTRACT = "-p", "shallow", "--pyargs", "fencepost.conformance", "--fencepost-profile=quick", "--fencepost-seed=1"
 CHOSEN = "--fencepost-queue=backfill", "--fencepost-clause=FENCE-01", "--fencepost-clause=CLAIM-01"
 FILE = "--fencepost-expected-failures=known.yaml"
 

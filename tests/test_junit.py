@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fencepost.conformance.cli import call
+from fencepost.conformance.profiles import PROFILES
 from fencepost.reports import junit
 from fencepost.reports import result as r
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase
@@ -144,10 +146,12 @@ def test_the_command_line_and_pytest_write_the_same_names_and_standings(
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     (pytester.path / "known.yaml").write_text("CANCEL-06: {kind: notyet, reason: ticket 12}\n")
     options = "adapter=planted_queues:Boasting", "profile=quick", "seed=1", "expected-failures=known.yaml"
+    monkeypatch.setitem(PROFILES, "quick", replace(PROFILES["quick"], examples=10, longest=20))
     assert call(["run", *(f"--{each}" for each in options), "--junit=ours.xml"]) == 1
     ran = pytester.runpytest_subprocess(
-        "--pyargs", "fencepost.conformance", *(f"--fencepost-{each}" for each in options), "--junitxml=theirs.xml", workers
-    )  # fmt: skip
+        *("-p", "shallow", "--pyargs", "fencepost.conformance", "--junitxml=theirs.xml", workers),
+        *(f"--fencepost-{each}" for each in options),
+    )
     assert ran.ret == 1
     ours, theirs = (cases(JUnitXml.fromfile(str(pytester.path / f"{name}.xml"))) for name in ("ours", "theirs"))
     assert ("planted_queues:Boasting.FENCE", "FENCE-06[backfill]") in ours

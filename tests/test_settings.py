@@ -183,7 +183,12 @@ def test_commands_that_run_nothing_need_no_settings(ask: Callable[..., tuple[int
 
 # ------------------------------------------------------------------------------------------------------- pytest
 
-CONTRACT = "--pyargs", "fencepost.conformance"
+CONTRACT = "-p", "shallow", "--pyargs", "fencepost.conformance"
+
+
+@pytest.fixture(autouse=True)
+def beside_the_plugin_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
 
 
 def test_pytest_reads_the_settings_of_its_rootdir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
