@@ -5,7 +5,7 @@ It reads the file and refuses what it cannot use; whether an expectation still h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -18,13 +18,13 @@ from fencepost.scenarios.safe_yaml import read_yaml
 from .selection import UnknownName, Unusable, chosen_clauses, chosen_queues, known_clause
 
 KINDS: tuple[str, ...] = get_args(Kind)
-KEYS = ("queue", "kind", "reason")
+_REQUIRED = {"kind": f"give one of {', '.join(KINDS)}", "reason": "say why the failure is expected"}
 _STARTS = "an entry is a clause with `kind:` and `reason:` below it"
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFailures:
-    """Expectations by clause and queue; under the queue None, what holds for every queue that has no entry of its own."""
+    """Expectations by clause and queue; under the queue None, what holds for each queue without an entry of its own."""
 
     entries: Mapping[tuple[str, str | None], ExpectedFailure] = field(default_factory=dict)
 
@@ -59,7 +59,7 @@ def read_expected_failures(path: Path) -> ExpectedFailures:
     entries: dict[tuple[str, str | None], ExpectedFailure] = {}
     for name, said in raw.items():
         clause = _clause(name, f"{path}: ")
-        for one in said if isinstance(said, list) else [said]:
+        for one in said if isinstance(said, list) and said else [said]:
             queue, expected = _entry(one, f"{path}: {clause}: ")
             if (clause, queue) in entries:
                 where = f"queue {queue}" if queue else "all queues"
@@ -80,29 +80,18 @@ def _clause(name: object, place: str) -> str:
 def _entry(said: Any, place: str) -> tuple[str | None, ExpectedFailure]:
     if not isinstance(said, dict):
         raise Unusable(f"{place}must have `kind:` and `reason:` below it, or be a list of such entries")
-    problems = [*_unknown(said, KEYS, "key"), *_missing(said, ("kind", "reason"))]
-    if not problems and said["kind"] not in KINDS:
-        problems = [*_unknown([said["kind"]], KINDS, "kind")]
+    for name in said:
+        if name not in ("queue", *_REQUIRED):
+            raise Unusable(place + unknown("key", str(name), ("queue", *_REQUIRED)))
+    for key, todo in _REQUIRED.items():
+        if not (isinstance(said.get(key), str) and said[key].strip()):
+            raise Unusable(f"{place}lacks its `{key}:`; {todo}")
+    if said["kind"] not in KINDS:
+        raise Unusable(place + unknown("kind", said["kind"], KINDS))
     queue = said.get("queue")
-    if queue is not None and not problems:
+    if queue is not None:
         try:
             chosen_queues([str(queue)])
         except UnknownName as error:
-            problems = [str(error)]
-    if problems:
-        raise Unusable(place + problems[0])
+            raise Unusable(f"{place}{error}") from None
     return queue, ExpectedFailure(kind=said["kind"], reason=said["reason"].strip())
-
-
-def _unknown(names: Iterable[Any], known: tuple[str, ...], what: str) -> Iterator[str]:
-    return (unknown(what, str(name), known) for name in names if name not in known)
-
-
-def _missing(said: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
-    for key in keys:
-        value = said.get(key)
-        if not isinstance(value, str) or not value.strip():
-            yield f"lacks its `{key}:`; {'say why the failure is expected' if key == 'reason' else 'give ' + _OR}"
-
-
-_OR = ", ".join(KINDS[:-1]) + f" or {KINDS[-1]}"

@@ -127,7 +127,9 @@ def merged(parts: Sequence[Part]) -> Part:
     fault = next((part.fault for part in parts if part.fault), "")
     found = {(pair.id, pair.queue): pair for result in results for pair in result.clauses}
     for clause, queue in parts[0].places:
-        found.setdefault((clause, queue), ClauseResult(id=clause, queue=queue, verdict="not exercised", reason=_NOT_RUN))
+        found.setdefault(
+            (clause, queue), ClauseResult(id=clause, queue=queue, verdict="not exercised", reason=_NOT_RUN)
+        )
     clauses = tuple(sorted(found.values(), key=lambda pair: (_CLAUSES.index(pair.id), _order(pair.queue))))
     failures = tuple(failure for result in results for failure in result.failures)
     interrupted = any(result.interrupted for result in results)

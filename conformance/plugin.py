@@ -31,9 +31,7 @@ def add_options(parser: pytest.Parser, prefix: str, options: Iterable[Option]) -
     for option in options:
         kind: dict[str, Any] = {"action": "append"} if option.many else {"type": int} if option.number else {}
         name = f"--{prefix}{option.flag}"
-        group.addoption(
-            name, dest=destination(option), default=None, metavar=option.metavar, help=option.help, **kind
-        )
+        group.addoption(name, dest=destination(option), default=None, metavar=option.metavar, help=option.help, **kind)
 
 
 def destination(option: Option) -> str:

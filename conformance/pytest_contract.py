@@ -83,9 +83,7 @@ def contract_items(collector: pytest.Module) -> list[pytest.Item]:
     """
     plan = plan_of(collector.config)
     return [
-        ContractItem.from_parent(
-            collector, name=f"{clause}[{queue}]", clause=clause, queue=queue, adapter=plan.adapter
-        )
+        ContractItem.from_parent(collector, name=f"{clause}[{queue}]", clause=clause, queue=queue, adapter=plan.adapter)
         for clause, queue, cell in pairs(plan.queues)
         if cell.status != "not built" and (plan.clauses is None or clause in plan.clauses)
     ]

@@ -65,9 +65,7 @@ class Runs:
 
     def _run(self, queue: str) -> Part:
         clauses = frozenset(clause for clause, of in self._places if of == queue)
-        plan = replace(
-            plan_of(self._config), queues=(queue,), clauses=None if clauses == frozenset(BUILT) else clauses
-        )
+        plan = replace(plan_of(self._config), queues=(queue,), clauses=None if clauses == frozenset(BUILT) else clauses)
         with self._uncaptured(), _Watching(make_console()) as listener:
             outcome = run(plan, listener)
         return Part(places=self._places, result=outcome.result, fault=outcome.fault)
@@ -106,7 +104,9 @@ def conclude(session: pytest.Session) -> None:
     whole = merged(parts)
     session.config.stash.setdefault(TELLERS, []).append(lambda reporter: _tell(whole, reporter))
     code = exit_code(whole.result)
-    if code == Exit.HARNESS or (code and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)):
+    if code == Exit.HARNESS or (
+        code and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    ):
         session.exitstatus = int(code)
     for path, write_to in _files(session.config, whole.result):
         try:

@@ -156,8 +156,8 @@ class _Layer:
             first = error.errors(include_input=False, include_url=False)[0]
             raise Unusable(self._problem(str(first["loc"][0]), first["type"])) from None
         if set(_SERVER) <= set(self.values):
-            first, second = (self.origin(key) for key in _SERVER)
-            raise Unusable(f"{first} and {second} are both given; give at most one of them")
+            both = " and ".join(self.origin(key) for key in _SERVER)
+            raise Unusable(f"{both} are both given; give at most one of them")
         return dict(self._found(read))
 
     def _problem(self, key: str, kind: str) -> str:

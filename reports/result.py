@@ -50,8 +50,8 @@ class Strict(BaseModel):
 
 
 class ExpectedFailure(Strict):
-    """What a team says of a pair that it knows to be no pass: the verb is missing (`notimpl`), the fault is to be mended
-    (`notyet`), or the queue is meant so (`never`), and why.
+    """What a team says of a pair that it knows to be no pass, and why: the queue lacks what it is about (`notimpl`),
+    the fault is to be mended (`notyet`), or the queue is meant so (`never`).
     """
 
     kind: Kind
@@ -211,9 +211,9 @@ def run_verdict(
 ) -> RunVerdict:
     """The verdict of a run over all its pairs.
 
-    `failures`: counterexamples found that nobody expected; `self_check`: the adapter only tests fencepost itself, so that a pass says
-    nothing about a runtime; `fault`: the harness broke, so that nothing it said can be trusted; `interrupted`: it was
-    cut short, so that what was not reached may be wrong.
+    `failures`: counterexamples found that nobody expected; `self_check`: the adapter only tests fencepost itself, so
+    that a pass says nothing about a runtime; `fault`: the harness broke, so that nothing it said can be trusted;
+    `interrupted`: it was cut short, so that what was not reached may be wrong.
 
     A failure that was expected is excused; an expectation that nothing meets any more is a failure itself.
     """

@@ -71,7 +71,9 @@ Parts(Path("parts"), ("backfill", "mutation"), run).of("backfill")
 """
 
 
-def test_who_finds_a_queue_at_work_runs_another_one_meanwhile_and_takes_over_if_the_first_one_dies(folder: Path) -> None:
+def test_who_finds_a_queue_at_work_runs_another_one_meanwhile_and_takes_over_if_the_first_one_dies(
+    folder: Path,
+) -> None:
     asked: list[str] = []
     with subprocess.Popen(
         [sys.executable, "-c", AT_WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -151,7 +153,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_each_queue_is_run_once_whoever_is_at_work(mode: str, pytester: pytest.Pytester, alone: Result) -> None:
-    ran = pytester.runpytest_subprocess(*CONTRACT, NOTED, "--fencepost-seed=1", "--fencepost-json=r.json", *mode.split())
+    ran = pytester.runpytest_subprocess(
+        *CONTRACT, NOTED, "--fencepost-seed=1", "--fencepost-json=r.json", *mode.split()
+    )
     assert ran.ret == 0
     assert sorted((pytester.path / "opened.txt").read_text().split()) == ["backfill", "mutation"]
     assert timeless(own_result(pytester)) == timeless(alone)

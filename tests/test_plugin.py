@@ -291,7 +291,8 @@ def test_an_unrelated_run_imports_nothing_of_ours_but_the_plugin(
 
         def test_what_is_imported():
             ours = {name for name in sys.modules if name.startswith("fencepost.")}
-            assert ours == {"fencepost.conformance", *(f"fencepost.conformance.{name}" for name in ("plugin", "options"))}
+            package = "fencepost.conformance"
+            assert ours == {package, f"{package}.plugin", f"{package}.options"}
             assert not {"sqlalchemy", "rich", "pydantic", "yaml"} & set(sys.modules)
         """
     )

@@ -17,7 +17,6 @@ from fencepost.reports.terminal import Progress, make_console, render_result
 from pydantic import ValidationError
 from rich.console import Console
 
-
 NOTYET = r.ExpectedFailure(kind="notyet", reason="ticket 12")
 
 

@@ -26,7 +26,11 @@ def replay_files(files: Iterable[Path], adapter: str | None, usual: str | None) 
         UnknownName: there is no such adapter.
         AdapterError: the adapter cannot be driven.
     """
-    work = [(path, scenario, adapter or home(scenario, usual or DEFAULT_ADAPTER)) for path in files for scenario in [load(path)]]
+    work = [
+        (path, scenario, adapter or home(scenario, usual or DEFAULT_ADAPTER))
+        for path in files
+        for scenario in [load(path)]
+    ]
     classes = {name: chosen_adapter(name) for _, _, name in work}
     good = True
     with ExitStack() as stack:
