@@ -32,6 +32,7 @@ from fencepost.reports.result import (
 from .applicable import driven_cell
 from .driver import Run
 from .examine import Examination, reduced
+from .expected_failures import NOTHING, ExpectedFailures
 from .faults import fault_of
 from .findings import FOLDER, Finding, report
 from .interleave.programs import programs_of
@@ -55,7 +56,8 @@ class Listener(Protocol):
 class Plan:
     """What to run. `clauses` None means all of them; `minimum` of checks with teeth comes from the profile.
 
-    `required` are clauses and levels (`level-2`) that every queue must be shown to keep.
+    `required` are clauses and levels (`level-2`) that every queue must be shown to keep; `aside` says for people which
+    ones were asked for and are not required of so narrow a run, if there are any.
     """
 
     adapter: str
@@ -65,6 +67,8 @@ class Plan:
     profile: Profile
     seed: int
     required: tuple[str, ...] = ()
+    expected: ExpectedFailures = NOTHING
+    aside: str = ""
 
 
 @dataclass(slots=True)
@@ -111,7 +115,7 @@ def run(plan: Plan, listener: Listener) -> Outcome:
     unmet = () if cut_short else unmet_of(plan.required, clauses, plan.queues)
     verdict = run_verdict(
         clauses,
-        failures=len(counts.failures),
+        failures=sum(failure.expected is None for failure in counts.failures),
         unmet=len(unmet),
         self_check=capabilities.verdict == "self-check",
         fault=bool(fault),
@@ -193,9 +197,14 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
 
 
 def _note_failure(plan: Plan, queue: str, session: Session, found: Run, counts: _Counts, listener: Listener) -> None:
-    story = reduced(session, found)
-    finding = Finding(session.spec, story.trace, story.violation, len(found.done))
-    failure = report(finding, plan.adapter, plan.seed)
+    assert found.violation is not None
+    expected = plan.expected.of(found.violation.clause, queue)
+    if expected is None:
+        story = reduced(session, found)
+        finding = Finding(session.spec, story.trace, story.violation, len(found.done))
+    else:  # nobody waits for the story of what is known
+        finding = Finding(session.spec, found.trace(), found.violation, len(found.done))
+    failure = report(finding, plan.adapter, plan.seed, expected=expected)
     counts.failures.append(failure)
     listener.failed(failure)
 
@@ -214,6 +223,7 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener, ch
         queue,
         clauses=plan.clauses,
         known=known,
+        expected=plan.expected.clauses(queue),
         on_schedule=on_schedule,
     ):
         counts.schedules_played += raced.schedules
@@ -222,7 +232,8 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener, ch
             place = certificate.clause, queue
             counts.schedules[place] = counts.schedules.get(place, 0) + certificate.schedules
         if raced.finding is not None:
-            failure = report(raced.finding, plan.adapter, plan.seed)
+            expected = plan.expected.of(raced.finding.violation.clause, queue)
+            failure = report(raced.finding, plan.adapter, plan.seed, expected=expected)
             counts.failures.append(failure)
             listener.failed(failure)
 
@@ -274,6 +285,7 @@ def _verdicts(
                 teeth=counts.teeth.get(place, 0) + schedules,
                 reason=reason,
                 gap=gap and verdict in ("pass", "not applicable"),
+                expected=plan.expected.of(clause, queue, named=verdict == "not applicable") if built else None,
             )
         )
     return tuple(results)
