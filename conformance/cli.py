@@ -1,6 +1,7 @@
 """The command line: what can be asked, in words that teach, and which module answers.
 
 Only click is imported here, so that help is there at once; each command imports what it needs when it is run.
+The options of `run` are the settings of the table in `options`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from fencepost.conformance.options import OPTIONS
+
+if TYPE_CHECKING:
+    from fencepost.conformance.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,33 +71,28 @@ def _fault(error: BaseException) -> int:
     return HARNESS
 
 
-def _adapter(default: str | None) -> Callable[[F], F]:
-    text = "The queue under test: a name from `fencepost list`, or module:Class of your own."
-    return click.option("--adapter", metavar="NAME", default=default, show_default=default is not None, help=text)
+def _setting(key: str) -> Callable[[F], F]:
+    """The option of one setting; its default is what the settings say elsewhere."""
+    (option,) = [option for option in OPTIONS if option.key == key]
+    return click.option(
+        f"--{option.flag}",
+        key.replace("-", "_"),
+        metavar=option.metavar,
+        multiple=option.many,
+        type=option.type,
+        help=f"{option.help[0].upper()}{option.help[1:]}.",
+    )
 
 
-_queues = click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only this queue; may be repeated.")
-_clauses = click.option("--clause", "clauses", multiple=True, metavar="ID", help="Only this clause; may be repeated.")
-_require = click.option(
-    "--require",
-    "required",
-    multiple=True,
-    metavar="NAME",
-    help="Fail unless this clause passes, or this level (level-1 to level-3) is reached; may be repeated.",
-)
+def _settings(command: F) -> F:
+    """An option for each setting."""
+    for option in reversed(OPTIONS):
+        command = _setting(option.key)(command)
+    return command
+
+
 _json = click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the result here.")
 _quiet = click.option("--quiet", is_flag=True, help="Print the verdict alone.")
-
-
-def _limits(command: F) -> F:
-    """How long an adapter may take."""
-    seconds = click.FloatRange(min=0, min_open=True)
-    text = "End the run if one script or schedule, or opening or closing the queue, takes longer."
-    example = click.option(
-        "--example-timeout", type=seconds, metavar="SECONDS", default=60.0, show_default=True, help=text
-    )
-    run = click.option("--run-timeout", type=seconds, metavar="SECONDS", help="End the run after so long.")
-    return example(run(command))
 
 
 def _profile(default: str) -> Callable[[F], F]:
@@ -101,19 +101,17 @@ def _profile(default: str) -> Callable[[F], F]:
 
 
 def _server(command: F) -> F:
-    """Which PostgreSQL the adapter `pg` works on; without either option, one of its own."""
-    image = click.option("--pg-image", metavar="IMAGE", help="For pg: run this container image (needs Docker).")
-    dsn = click.option("--pg-dsn", metavar="DSN", help="For pg: postgresql://user:password@host:port/database.")
-    return dsn(image(command))
+    """Which PostgreSQL the adapter `pg` works on; where nobody says one, one of its own."""
+    return _setting("pg-dsn")(_setting("pg-image")(command))
 
 
-def _use_server(dsn: str | None, image: str | None) -> None:
-    if dsn is not None and image is not None:
-        raise click.UsageError("--pg-dsn and --pg-image are both given; give at most one of them")
-    if dsn is not None or image is not None:
-        # An option outranks the environment, where the other variable may be set.
-        os.environ["FENCEPOST_PG_DSN"] = dsn or ""
-        os.environ["FENCEPOST_PG_IMAGE"] = image or ""
+def _read(**given: Any) -> Settings:
+    """The settings here, with these options over them. The server that they name is from now on the one of `pg`."""
+    from .settings import nearest_pyproject, read_settings
+
+    settings = read_settings(nearest_pyproject(Path.cwd()), {key.replace("_", "-"): of for key, of in given.items()})
+    settings.use_server()
+    return settings
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=EXITS)
@@ -139,32 +137,11 @@ Examples:
   fencepost run --adapter=pg --pg-dsn=postgresql://me:secret@localhost/test
   fencepost run --queue=mutation --clause=FENCE-03 --profile=quick
   fencepost run --queue=mutation --require=level-2,REC-12
-  fencepost run --seed=7 --json=result.json"""
+  fencepost run --seed=7 --json=result.json --junit=junit.xml"""
 )
-@_adapter("sqlite")
-@_queues
-@_clauses
-@_require
-@click.option("--seed", type=int, metavar="N", help="Where the drawn scripts start; random and printed if left out.")
-@_profile("ci")
-@_json
+@_settings
 @_quiet
-@_limits
-@_server
-def run(
-    adapter: str,
-    queues: tuple[str, ...],
-    clauses: tuple[str, ...],
-    required: tuple[str, ...],
-    seed: int | None,
-    profile: str,
-    file: Path | None,
-    quiet: bool,
-    example_timeout: float,
-    run_timeout: float | None,
-    pg_dsn: str | None,
-    pg_image: str | None,
-) -> int:
+def run(quiet: bool, **given: Any) -> int:
     """Test an adapter against the contract.
 
     Draws scripts of commands, has the adapter serve them, and judges every answer and every row; then races two actors
@@ -175,14 +152,16 @@ def run(
     A clause that the adapter cannot drive, or that the queue declares not to keep, is not applicable, and no failure.
     With --require it is one.
 
+    Whatever is the same in every run can stand in the table [tool.fencepost] of the nearest pyproject.toml, under the
+    name of its option (queues and clauses as lists), or in a variable such as FENCEPOST_ADAPTER. Options outrank
+    variables, and variables the file.
+
     Ctrl-C ends the run and keeps what was found.
     """
-    _use_server(pg_dsn, pg_image)
+    settings = _read(**given)
     from .commands.run import run_adapter
-    from .watchdog import Limits
 
-    limits = Limits(example_timeout, run_timeout)
-    return run_adapter(adapter, queues, clauses, required, seed, profile, _writable(file), quiet, limits)
+    return run_adapter(settings, quiet)
 
 
 @cli.command(
@@ -191,20 +170,20 @@ Examples:
   fencepost smoke --adapter=mine:Queue
   fencepost smoke --adapter=sqlite --queue=build"""
 )
-@_adapter("sqlite")
-@_queues
+@_setting("adapter")
+@_setting("queues")
 @_server
-def smoke(adapter: str, queues: tuple[str, ...], pg_dsn: str | None, pg_image: str | None) -> int:
+def smoke(**given: Any) -> int:
     """Check an adapter's plumbing.
 
     In some two seconds and step by step: can it be made, opened, reset and closed, is there a method for each verb,
     does it answer what it must, does a snapshot show what was done? Each step that fails says what to do next.
     Whether the queue keeps its contract, `fencepost run` tells.
     """
-    _use_server(pg_dsn, pg_image)
+    settings = _read(**given)
     from .commands.smoke import smoke_adapter
 
-    return smoke_adapter(adapter, queues)
+    return smoke_adapter(settings)
 
 
 @cli.command(
@@ -233,7 +212,7 @@ Examples:
   fencepost replay scenarios/fence/*.yaml --adapter=mine:Queue"""
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@_adapter(None)
+@_setting("adapter")
 @_server
 def replay(files: tuple[Path, ...], adapter: str | None, pg_dsn: str | None, pg_image: str | None) -> int:
     """Replay scenario files.
@@ -246,12 +225,13 @@ def replay(files: tuple[Path, ...], adapter: str | None, pg_dsn: str | None, pg_
     diverged  legal, but another way than the file says: neither a pass nor a failure
     not exercised  as the file says, but nothing in it tested its clause: no pass either
 
-    Without --adapter, a file that was found is replayed where it was found, any other on what it names, or on sqlite.
+    Without --adapter, a file that was found is replayed where it was found, any other on what it names, or else on the
+    adapter of the settings.
     """
-    _use_server(pg_dsn, pg_image)
+    settings = _read(pg_dsn=pg_dsn, pg_image=pg_image)
     from .commands.replay import replay_files
 
-    return replay_files(files, adapter)
+    return replay_files(files, adapter, settings.adapter)
 
 
 @cli.command(
@@ -339,7 +319,7 @@ Examples:
   fencepost mutants --adapter=sqlite --seeds=20 --json=kills.json"""
 )
 @click.option("--adapter", "adapters", multiple=True, metavar="NAME", help="Only on sqlite or pg; may be repeated.")
-@_clauses
+@_setting("clauses")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this mutant; may be repeated.")
 @click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Runs of each mutant.")
 @_profile("quick")
@@ -361,7 +341,7 @@ def mutants(
 
     Exit code 1 if a mutant survived or was found under another name.
     """
-    _use_server(pg_dsn, pg_image)
+    _read(pg_dsn=pg_dsn, pg_image=pg_image)
     from .commands.measure import kill_mutants
 
     return kill_mutants(adapters, clauses, ids, seeds, profile, _writable(file))
@@ -393,7 +373,7 @@ def soak(
 
     Exit code 1 if anything was reported, or a replay did not end as it had been found.
     """
-    _use_server(pg_dsn, pg_image)
+    _read(pg_dsn=pg_dsn, pg_image=pg_image)
     from .commands.measure import soak_reference
 
     return soak_reference(adapters, seeds, replays, profile, _writable(file))
@@ -410,23 +390,18 @@ def bench() -> None:
 @_server
 def engine(seconds: float, file: Path | None, pg_dsn: str | None, pg_image: str | None) -> int:
     """Measure the engines, and print the figures as JSON."""
-    _use_server(pg_dsn, pg_image)
+    _read(pg_dsn=pg_dsn, pg_image=pg_image)
     from .commands.measure import bench_engine
 
     return bench_engine(seconds, _writable(file))
 
 
 def _writable(file: Path | None) -> Path | None:
-    """The file of --json, if it will be possible to write it: better said before a long run than after it."""
+    """The file of --json, if it will be possible to write it."""
+    from .settings import check_writable
+
     if file is not None:
-        if file.is_dir():
-            raise click.UsageError(f"--json {file}: that is a folder; give the name of a file")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise click.UsageError(f"--json {file}: {error.strerror}; give another place") from None
-        if not os.access(file.parent, os.W_OK):
-            raise click.UsageError(f"--json {file}: the folder cannot be written to; give another place")
+        check_writable(file, "--json")
     return file
 
 

@@ -14,7 +14,7 @@ from fencepost.model.step import step
 from fencepost.model.trace import Trace
 from fencepost.model.world import Context, Step, Violation, World
 from fencepost.reports.phrases import with_attempts_named
-from fencepost.reports.result import FailureResult
+from fencepost.reports.result import ExpectedFailure, FailureResult
 from fencepost.reports.story import Failure, story
 from fencepost.scenarios import Found, Scenario, any_of, expectation_of, write
 from fencepost.scenarios.expected import Expected
@@ -33,8 +33,10 @@ class Finding:
     unreduced: int
 
 
-def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> FailureResult:
-    """Write the scenario file and tell the story."""
+def report(
+    finding: Finding, adapter: str, seed: int, folder: Path = FOLDER, expected: ExpectedFailure | None = None
+) -> FailureResult:
+    """Write the scenario file and tell the story; `expected` is what excuses it, if anything does."""
     own = {finding.queue.key: finding.queue}
     path = write(scenario_of(finding, adapter, seed), folder / "failures", lambda adapters: own)
     violation = finding.violation
@@ -59,6 +61,7 @@ def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> 
         scenario=str(path),
         length=finding.trace.length,
         story=text,
+        expected=expected,
     )
 
 

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 from fencepost.model.queues import QueueSpec
+from fencepost.reports.junit import classname
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, ScenarioError, load
 
 from .faults import fault_of
 from .plugin import FINISHERS
+from .pytest_settings import plan_of, settings_of
 from .replay import replay, told
 from .selection import UnknownName, chosen_adapter
 from .session import Session
@@ -33,7 +35,9 @@ class ScenarioFile(pytest.File):
     """A scenario file, once for each adapter."""
 
     def collect(self) -> Iterable[pytest.Item]:
-        asked = self.config.option.fencepost_adapter
+        asked = settings_of(self.config).adapter
+        if asked is not None:
+            plan_of(self.config)  # refuses a name that stands for nothing
 
         def queues_of(named: Sequence[str]) -> Mapping[str, QueueSpec]:
             return chosen_adapter(asked or (*named, EVERYWHERE[0])[0]).queues
@@ -52,6 +56,7 @@ class ScenarioItem(pytest.Item):
     def __init__(self, *, scenario: Scenario, **rest: Any) -> None:
         super().__init__(**rest)
         self.scenario = scenario
+        self.fencepost_junit = classname(self.name, scenario.clause), scenario.id
         # By keyword, since that is what `-m "clause(id='FENCE-01')"` compares.
         self.add_marker(pytest.mark.clause(id=scenario.clause))
 
@@ -74,7 +79,7 @@ class ScenarioItem(pytest.Item):
         return super().repr_failure(excinfo, *rest, **more)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        return self.path, None, f"{self.scenario.id}[{self.name}]"
+        return self.path, 0, f"{self.scenario.id}[{self.name}]"
 
 
 def adapters_for(scenario: Scenario, asked: str | None) -> Iterator[str]:

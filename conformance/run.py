@@ -33,6 +33,7 @@ from .applicable import driven_cell
 from .controls import check_capabilities, check_closing, check_growth, declaration_faults, descriptors, unclaimed
 from .driver import Run
 from .examine import Examination, reduced
+from .expected_failures import NOTHING, ExpectedFailures
 from .faults import Hung, fault_of, without_arguments
 from .findings import FOLDER, Finding, report
 from .interleave.programs import programs_of
@@ -57,7 +58,8 @@ class Listener(Protocol):
 class Plan:
     """What to run. `clauses` None means all of them; `minimum` of checks with teeth comes from the profile.
 
-    `required` are clauses and levels (`level-2`) that every queue must be shown to keep.
+    `required` are clauses and levels (`level-2`) that every queue must be shown to keep; `aside` says for people which
+    ones were asked for and are not required of so narrow a run, if there are any.
     """
 
     adapter: str
@@ -68,6 +70,8 @@ class Plan:
     seed: int
     required: tuple[str, ...] = ()
     limits: Limits = USUAL
+    expected: ExpectedFailures = NOTHING
+    aside: str = ""
 
 
 @dataclass(slots=True)
@@ -136,7 +140,7 @@ def _outcome(plan: Plan, counts: _Counts, *, interrupted: bool = False, fault: s
     unmet = () if cut_short else unmet_of(plan.required, clauses, plan.queues)
     verdict = run_verdict(
         clauses,
-        failures=len(counts.failures),
+        failures=sum(failure.expected is None for failure in counts.failures),
         unmet=len(unmet),
         self_check=counts.capabilities.verdict == "self-check",
         fault=bool(fault),
@@ -234,14 +238,16 @@ def _note_failure(plan: Plan, session: Session, found: Run, counts: _Counts, lis
     assert found.violation is not None
     finding = Finding(session.spec, found.trace(), found.violation, len(found.done))
     try:
-        story = reduced(session, found)
-        finding = Finding(session.spec, story.trace, story.violation, len(found.done))
+        if plan.expected.of(found.violation.clause, session.spec.key) is None:  # nobody waits for what is known
+            story = reduced(session, found)
+            finding = Finding(session.spec, story.trace, story.violation, len(found.done))
     finally:  # whatever a verb does while a story is shortened, what was found is kept
         _note(plan, finding, counts, listener)
 
 
 def _note(plan: Plan, finding: Finding, counts: _Counts, listener: Listener) -> None:
-    failure = report(finding, plan.adapter, plan.seed)
+    expected = plan.expected.of(finding.violation.clause, finding.queue.key)
+    failure = report(finding, plan.adapter, plan.seed, expected=expected)
     counts.failures.append(failure)
     listener.failed(failure)
 
@@ -260,6 +266,7 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener, ch
         queue,
         clauses=plan.clauses,
         known=known,
+        expected=plan.expected.clauses(queue),
         on_schedule=on_schedule,
     ):
         counts.schedules_played += raced.schedules
@@ -317,6 +324,7 @@ def _verdicts(plan: Plan, counts: _Counts, unfinished: bool) -> tuple[ClauseResu
                 teeth=counts.teeth.get(place, 0) + schedules,
                 reason=reason,
                 gap=gap and verdict in ("pass", "not applicable"),
+                expected=plan.expected.of(clause, queue, named=verdict == "not applicable") if built else None,
             )
         )
     return tuple(results)

@@ -93,15 +93,20 @@ def chosen_requirements(names: Sequence[str], clauses: frozenset[str] | None = N
     """
     required = tuple(dict.fromkeys(_requirement(name.strip()) for text in names for name in text.split(",")))
     for name in required:
-        wanted = up_to(LEVELS[name]) if name in LEVELS else (name,)
-        left_out = [clause for clause in wanted if clauses is not None and clause in BUILT and clause not in clauses]
-        if left_out:
-            more = f" and {len(left_out) - 3} more" if left_out[3:] else ""
+        missing = left_out(name, clauses)
+        if missing:
+            more = f" and {len(missing) - 3} more" if missing[3:] else ""
             raise Unusable(
                 f"{name} is required, but the run is narrowed to other clauses and leaves out "
-                f"{', '.join(left_out[:3])}{more}; ask for these too, or require less"
+                f"{', '.join(missing[:3])}{more}; ask for these too, or require less"
             )
     return required
+
+
+def left_out(required: str, clauses: frozenset[str] | None) -> list[str]:
+    """The built clauses that this clause or level needs, and that a run narrowed to `clauses`, if it is, leaves out."""
+    wanted = up_to(LEVELS[required]) if required in LEVELS else (required,)
+    return [clause for clause in wanted if clauses is not None and clause in BUILT and clause not in clauses]
 
 
 def _requirement(name: str) -> str:

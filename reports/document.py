@@ -39,8 +39,16 @@ def write_document(document: Mapping[str, Any], path: Path) -> None:
     Raises:
         OSError: the place can't be written to.
     """
+    write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text so that a reader sees the old file or the whole new one; makes missing folders.
+
+    Raises:
+        OSError: the place can't be written to.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(number, "w", encoding="utf-8") as file:
@@ -75,7 +83,9 @@ def read_document(path: Path, schema: int, counted: Iterable[str]) -> dict[str, 
             f"{path}: has schema {document['schema']}, this version reads {schema}; read it with a newer fencepost"
         )
     if document["schema"] < schema:
-        raise ResultError(f"{path}: has schema {document['schema']}, which no version wrote; write it with a new run")
+        raise ResultError(
+            f"{path}: has schema {document['schema']}, this version reads {schema}; write it with a new run"
+        )
     footer = document.pop(FOOTER, None)
     if not isinstance(footer, dict):
         raise ResultError(f"{path}: the footer is missing, so the file is cut off; write it again with a new run")

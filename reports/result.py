@@ -16,11 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from .document import ResultError, read_document, sealed, write_document
 
-SCHEMA = 1
+SCHEMA = 2
 COUNTED = ("clauses", "certificates", "failures")
 
 PairVerdict: TypeAlias = Literal["pass", "fail", "inconclusive", "not applicable", "not exercised"]
-RunVerdict: TypeAlias = Literal["pass", "fail", "inconclusive", "self-check", "harness error"]
+RunVerdict: TypeAlias = Literal["pass", "expected failures", "fail", "inconclusive", "self-check", "harness error"]
+Standing: TypeAlias = PairVerdict | Literal["expected failure", "stale"]
+Kind: TypeAlias = Literal["notimpl", "notyet", "never"]
 LevelVerdict: TypeAlias = Literal["reached", "not reached", "not judged"]
 
 NOT_BUILT = applicability.NOT_BUILT.reason
@@ -49,8 +51,23 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
 
 
+class ExpectedFailure(Strict):
+    """What a team says of a pair that it knows to be no pass, and why: the queue lacks what it is about (`notimpl`),
+    the fault is to be mended (`notyet`), or the queue is meant so (`never`).
+    """
+
+    kind: Kind
+    reason: str = Field(min_length=1)
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}"
+
+
 class ClauseResult(Strict):
-    """What was found for one (clause, queue) pair: checks made, and how many of them had teeth."""
+    """What was found for one (clause, queue) pair: checks made, and how many of them had teeth.
+
+    `expected` excuses the pair and hides nothing: the verdict stays what was found.
+    """
 
     id: str
     queue: str
@@ -63,6 +80,23 @@ class ClauseResult(Strict):
     """The queue may well have what the clause needs, and could not be driven to show it: at all where the pair is not
     applicable, in part where it passes.
     """
+    expected: ExpectedFailure | None = None
+
+    @property
+    def standing(self) -> Standing:
+        """What the pair counts as: its verdict, unless a failure was expected. `stale`: expected, but there is none."""
+        if self.expected is None:
+            return self.verdict
+        return "stale" if self.verdict in ("pass", "not applicable") else "expected failure"
+
+    @property
+    def remark(self) -> str:
+        """What there is to say about its standing: why it is no pass, or why that was expected."""
+        if self.standing == "stale":
+            return f"it is {self.verdict}, although its failure is expected ({self.expected}): remove that entry"
+        if self.standing == "expected failure":
+            return f"{self.expected} ({self.verdict}: {self.reason})"
+        return self.reason
 
     @property
     def built(self) -> bool:
@@ -95,6 +129,7 @@ class FailureResult(Strict):
     """The path of the scenario file that replays it."""
     length: int = Field(ge=0)
     story: str
+    expected: ExpectedFailure | None = None
 
 
 class Obstacle(Strict):
@@ -142,7 +177,7 @@ class Coverage(Strict):
 class Result(Strict):
     """A whole run. The file's footer is not part of it: `write` computes it and `read` checks it."""
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
+    schema_version: Literal[2] = Field(default=2, alias="schema")
     verdict: RunVerdict
     interrupted: bool = False
     """Whether somebody ended it early; what it says is then about the part that was run."""
@@ -167,18 +202,22 @@ class Result(Strict):
         for pair in self.clauses:
             if pair.verdict == "pass" and not pair.checked:
                 raise ValueError(f"{pair.id} on {pair.queue} passes, although it was never checked")
-        implied = run_verdict(
-            self.clauses, failures=len(self.failures), unmet=len(self.unmet), interrupted=self.interrupted
-        )
+        unexpected = sum(failure.expected is None for failure in self.failures)
+        implied = run_verdict(self.clauses, failures=unexpected, unmet=len(self.unmet), interrupted=self.interrupted)
         said = "pass" if self.verdict == "self-check" else self.verdict
         if said not in (implied, "harness error") and (said != "inconclusive" or implied == "fail"):
             raise ValueError(f"verdict {self.verdict!r}, although its clauses and failures say {implied!r}")
         return self
 
+    def unmet_by(self, pair: ClauseResult) -> tuple[Unmet, ...]:
+        """The requirements that are not met because of this pair."""
+        return tuple(each for each in self.unmet if each.queue == pair.queue and pair.id in each.clauses)
+
     @property
     def measured(self) -> bool:
-        """Whether anything at all was checked."""
-        return any(pair.checked for pair in self.clauses) or bool(self.certificates or self.failures)
+        """Whether anything at all was checked that applies to the queue."""
+        checked = any(pair.checked and pair.verdict != "not applicable" for pair in self.clauses)
+        return checked or bool(self.certificates or self.failures)
 
 
 def pair_verdict(
@@ -222,17 +261,22 @@ def run_verdict(
 ) -> RunVerdict:
     """The verdict of a run over all its pairs.
 
-    `failures`: counterexamples found; `unmet`: requirements that are not met; `self_check`: the adapter only tests
-    fencepost itself, so that a pass says nothing about a runtime; `fault`: the harness broke, so that nothing it said
-    can be trusted; `interrupted`: it was cut short, so that what was not reached may be wrong.
+    `failures`: counterexamples found that nobody expected; `unmet`: requirements that are not met; `self_check`: the
+    adapter only tests fencepost itself, so that a pass says nothing about a runtime; `fault`: the harness broke, so
+    that nothing it said can be trusted; `interrupted`: it was cut short, so that what was not reached may be wrong.
+
+    A failure that was expected is excused, unless it leaves a requirement unmet; an expectation that nothing meets any
+    more is a failure itself.
     """
-    inside = [pair.verdict for pair in pairs if pair.built and pair.verdict != "not applicable"]
+    inside = {pair.standing for pair in pairs if pair.built} - {"not applicable"}
     if fault:
         return "harness error"
-    if failures or unmet or "fail" in inside:
+    if failures or unmet or inside & {"fail", "stale"}:
         return "fail"
-    if interrupted or not inside or any(verdict != "pass" for verdict in inside):
+    if interrupted or not inside or inside - {"pass", "expected failure"}:
         return "inconclusive"
+    if "expected failure" in inside:
+        return "expected failures"
     return "self-check" if self_check else "pass"
 
 
@@ -244,7 +288,8 @@ def exit_code(result: Result) -> Exit:
         return Exit.HARNESS
     if not result.measured and not result.unmet:
         return Exit.NOTHING_MEASURED
-    return Exit.CONFORMANT if result.verdict in ("pass", "self-check") else Exit.NOT_CONFORMANT
+    conformant = result.verdict in ("pass", "self-check", "expected failures")
+    return Exit.CONFORMANT if conformant else Exit.NOT_CONFORMANT
 
 
 def document(result: Result) -> dict[str, Any]:

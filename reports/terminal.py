@@ -5,6 +5,7 @@ It renders the JSON result and decides nothing: what is not in the result is not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from types import TracebackType
@@ -23,7 +24,8 @@ from .story import WIDTH
 
 STYLES = {
     "pass": "green", "self-check": "cyan", "fail": "bold red", "harness error": "bold red", "inconclusive": "yellow",
-    "not applicable": "dim", "not exercised": "yellow",
+    "not applicable": "dim", "not exercised": "yellow", "expected failure": "cyan", "expected failures": "cyan",
+    "stale": "bold red",
 }  # fmt: skip
 _SHORT = {"not applicable": "n/a", "not exercised": "not exercised"}
 _TITLE = 44
@@ -58,6 +60,8 @@ def render_result(result: Result, console: Console, *, stories: bool = True) -> 
         console.print(Text(f"present but unclaimed: {note}", STYLES["inconclusive"]))
     _certificates(result, console)
     for failure in result.failures if stories else ():
+        if failure.expected is not None:
+            continue  # its reason stands above; its story was not made short
         console.print()
         console.print(Text(failure.story), soft_wrap=True)
     console.print()
@@ -86,18 +90,20 @@ def _cell(pair: ClauseResult | None) -> Text:
     if pair is None:
         return Text("")
     counts = f" {pair.checked:,}/{pair.teeth:,}" if pair.checked else ""
-    return Text(_SHORT.get(pair.verdict, pair.verdict) + counts, STYLES[pair.verdict])
+    said = _SHORT.get(pair.verdict, pair.verdict) + counts
+    noted = {"expected failure": ", expected", "stale": ", stale"}.get(pair.standing, "")
+    return Text(said + noted, STYLES[pair.standing])
 
 
 def _reasons(built: Iterable[ClauseResult]) -> Iterable[Text]:
     """One line for all the pairs that are no pass or fail for the same reason."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for pair in built:
-        if pair.verdict not in ("pass", "fail"):
-            groups.setdefault((pair.verdict, pair.queue, pair.reason), []).append(pair.id)
-    for (verdict, queue, reason), clauses in groups.items():
-        said = f": {reason}" if reason else ""
-        yield Text(f"{verdict} on {queue}: {', '.join(clauses)}{said}", STYLES[verdict])
+        if pair.standing not in ("pass", "fail"):
+            groups.setdefault((pair.standing, pair.queue, pair.remark), []).append(pair.id)
+    for (standing, queue, remark), clauses in groups.items():
+        said = f": {remark}" if remark else ""
+        yield Text(f"{standing} on {queue}: {', '.join(clauses)}{said}", STYLES[standing])
 
 
 def _certificates(result: Result, console: Console) -> None:
@@ -150,13 +156,19 @@ def _verdict(result: Result) -> Iterable[Text]:
             (coverage.schedules, "schedule"),
         )
     )
-    passed = sum(pair.verdict == "pass" for pair in result.clauses)
+    standings = Counter(pair.standing for pair in result.clauses)
     applicable = sum(pair.built and pair.verdict != "not applicable" for pair in result.clauses)
     head = Text(result.verdict.upper(), STYLES[result.verdict])
     head.append(f"  adapter {result.adapter} · profile {result.profile} · seed {result.seed}", "default")
-    head.append(f" · {passed} of {plural(applicable, 'pair')} passed", "default")
-    if result.failures:
-        head.append(f" · {plural(len(result.failures), 'failure')}", "default")
+    head.append(f" · {standings['pass']} of {plural(applicable, 'pair')} passed", "default")
+    unexpected = sum(failure.expected is None for failure in result.failures)
+    for number, noun in (
+        (unexpected, "failure"),
+        (standings["expected failure"], "expected failure"),
+        (standings["stale"], "stale expectation"),
+    ):
+        if number:
+            head.append(f" · {plural(number, noun)}", "default")
     if result.unmet:
         unmet = {(each.requirement, each.queue) for each in result.unmet}
         head.append(f" · {plural(len(unmet), 'requirement')} not met", "default")

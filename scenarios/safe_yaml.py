@@ -1,4 +1,4 @@
-"""YAML as scenario files use it: plain data only, every key once, no anchors or merges, decimal numbers.
+"""YAML as fencepost's files use it: plain data only, every key once, no anchors or merges, decimal numbers.
 
 It knows nothing of scenarios.
 """
@@ -50,8 +50,8 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_number)
 
 
-def read_yaml(text: str, name: str) -> dict[str, Any]:
-    """The mapping in this text.
+def read_yaml(text: str, name: str, starts: str = "a scenario starts with `fencepost: 1`") -> dict[str, Any]:
+    """The mapping in this text; `starts` tells whoever gave something else how such a file begins.
 
     Raises:
         ScenarioError: the text is empty, damaged (with the line), or no mapping with words as keys.
@@ -65,7 +65,7 @@ def read_yaml(text: str, name: str) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as fault:
         raise ScenarioError(f"{name}: damaged YAML: {str(fault).splitlines()[0]}") from fault
     if raw is None:
-        raise ScenarioError(f"{name}: is empty; a scenario starts with `fencepost: 1`")
+        raise ScenarioError(f"{name}: is empty; {starts}")
     if not isinstance(raw, dict):
-        raise ScenarioError(f"{name}: is not a mapping; a scenario starts with `fencepost: 1`")
+        raise ScenarioError(f"{name}: is not a mapping; {starts}")
     return raw

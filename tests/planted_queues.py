@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import signal
+from pathlib import Path
 
 from fencepost.adapters.contract import AdapterError, Capabilities
 from fencepost.adapters.memory import MemoryActor, MemoryAdapter
@@ -82,3 +85,36 @@ class Hookless(MemoryAdapter):
     """It declares that it has no hooks."""
 
     capabilities = dataclasses.replace(MemoryAdapter.capabilities, hooks=False)
+
+
+class Noted(MemoryAdapter):
+    """It notes each queue that it opens, in a file that all processes share."""
+
+    async def open(self, queue: QueueSpec) -> None:
+        with Path("opened.txt").open("a") as file:
+            file.write(f"{queue.key}\n")
+        await super().open(queue)
+
+
+class Dying(Noted):
+    """The first process that opens it dies of that."""
+
+    async def open(self, queue: QueueSpec) -> None:
+        first = not Path("opened.txt").exists()
+        await super().open(queue)
+        if first:
+            os._exit(1)
+
+
+class Signalling(MemoryAdapter):
+    """Somebody at the terminal presses Ctrl-C while it is at work: all processes of the group hear it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._resets = 0
+
+    async def reset(self) -> None:
+        self._resets += 1
+        if self._resets == 50:
+            os.killpg(0, signal.SIGINT)
+        await super().reset()

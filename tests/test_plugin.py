@@ -280,14 +280,19 @@ def test_other_peoples_yaml_is_left_alone(pytester: pytest.Pytester) -> None:
 # ------------------------------------------------------------------------------------------------------- bystanders
 
 
-def test_an_unrelated_run_imports_nothing_of_ours_but_the_plugin(pytester: pytest.Pytester) -> None:
+def test_an_unrelated_run_imports_nothing_of_ours_but_the_plugin(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FENCEPOST_PG_DSN", "FENCEPOST_PG_IMAGE"):
+        monkeypatch.delenv(name, raising=False)
     pytester.makepyfile(
         """
         import sys
 
         def test_what_is_imported():
             ours = {name for name in sys.modules if name.startswith("fencepost.")}
-            assert ours == {"fencepost.conformance", "fencepost.conformance.plugin"}
+            package = "fencepost.conformance"
+            assert ours == {package, f"{package}.plugin", f"{package}.options"}
             assert not {"sqlalchemy", "rich", "pydantic", "yaml"} & set(sys.modules)
         """
     )
@@ -301,3 +306,17 @@ def test_unrelated_short_options_stay_free(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--adapter'); parser.addoption('--seed')")
     pytester.makepyfile("def test_nothing(pytestconfig): assert pytestconfig.getoption('--seed') == '3'")
     assert pytester.runpytest_subprocess("--adapter=theirs", "--seed=3").ret == 0
+
+
+def test_a_project_with_short_options_of_its_own_can_run_the_contract(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        def pytest_addoption(parser):
+            for name in ("adapter", "queue", "clause", "seed", "profile"):
+                parser.addoption(f"--{name}")
+        """
+    )
+    options = "--adapter=theirs", "--fencepost-adapter=memory", "--fencepost-clause=CLAIM-01"
+    ran = pytester.runpytest_subprocess(*CONTRACT, *QUICK, *options)
+    assert ran.parseoutcomes() == {"passed": 2}
+    assert ran.ret == 0

@@ -17,9 +17,11 @@ from fencepost.reports.terminal import Progress, make_console, render_result
 from pydantic import ValidationError
 from rich.console import Console
 
+NOTYET = r.ExpectedFailure(kind="notyet", reason="ticket 12")
 
-def pair(verdict: r.PairVerdict = "pass", reason: str = "", clause: str = "CLAIM-01", **counts: int) -> r.ClauseResult:
-    return r.ClauseResult(id=clause, queue="backfill", verdict=verdict, reason=reason, **counts)
+
+def pair(verdict: r.PairVerdict = "pass", reason: str = "", clause: str = "CLAIM-01", **other: Any) -> r.ClauseResult:
+    return r.ClauseResult(id=clause, queue="backfill", verdict=verdict, reason=reason, **other)
 
 
 def a_result(**changed: Any) -> r.Result:
@@ -98,6 +100,13 @@ def test_a_pair_passes_only_on_enough_checks_with_teeth(counted: dict[str, Any],
         ([pair("inconclusive"), pair("fail")], "fail"),
         ([pair("not applicable"), pair("not exercised", r.NOT_BUILT)], "inconclusive"),
         ([], "inconclusive"),
+        ([pair(), pair("fail", expected=NOTYET)], "expected failures"),
+        ([pair(), pair("inconclusive", expected=NOTYET)], "expected failures"),
+        ([pair(), pair("not exercised", expected=NOTYET)], "expected failures"),
+        ([pair("fail"), pair("fail", expected=NOTYET)], "fail"),
+        ([pair("inconclusive"), pair("fail", expected=NOTYET)], "inconclusive"),
+        ([pair(), pair(expected=NOTYET)], "fail"),
+        ([pair(), pair("not applicable", expected=NOTYET)], "fail"),
     ],
 )
 def test_a_run_passes_only_when_every_pair_inside_it_does(pairs: list[r.ClauseResult], verdict: str) -> None:
@@ -134,6 +143,27 @@ def test_interruption_and_an_empty_run_have_codes_of_their_own() -> None:
     assert r.exit_code(bare("inconclusive")) == 5
     assert r.exit_code(bare("harness error")) == 3
     assert int(r.Exit.USAGE) == 4
+
+
+def test_a_failure_that_was_expected_is_conformant_and_one_that_is_gone_is_not() -> None:
+    assert r.exit_code(bare("expected failures", pair("fail", checked=1, expected=NOTYET))) == 0
+    assert r.exit_code(bare("fail", pair(checked=1, expected=NOTYET))) == 1
+    with pytest.raises(ValidationError, match="say 'expected failures'"):
+        bare("pass", pair("fail", checked=1, expected=NOTYET))
+    with pytest.raises(ValidationError, match="say 'fail'"):
+        bare("pass", pair(checked=1, expected=NOTYET))
+
+
+def test_a_counterexample_that_was_expected_does_not_fail_the_run_also_beside_what_was_asked_for() -> None:
+    (failure,) = a_result().failures
+    known = failure.model_copy(update={"expected": NOTYET})
+    assert r.exit_code(bare("pass", pair(checked=1), failures=(known,))) == 0
+    with pytest.raises(ValidationError, match="say 'fail'"):
+        bare("pass", pair(checked=1), failures=(failure, known))
+
+
+def test_checks_of_what_does_not_apply_measure_nothing() -> None:
+    assert r.exit_code(bare("inconclusive", pair("not applicable", checked=7, teeth=7))) == 5
 
 
 def test_a_certificate_alone_is_something_measured() -> None:
@@ -186,12 +216,14 @@ def test_the_file_has_the_documented_shape(tmp_path: Path) -> None:
         "schema", "verdict", "interrupted", "adapter", "profile", "seed", "queues", "clauses", "certificates",
         "failures", "levels", "required", "unmet", "coverage", "versions", "footer",
     ]  # fmt: skip
-    assert body["schema"] == 1
-    assert list(body["clauses"][0]) == ["id", "queue", "verdict", "checked", "teeth", "reason", "gap"]
+    assert body["schema"] == 2
+    assert list(body["clauses"][0]) == ["id", "queue", "verdict", "checked", "teeth", "reason", "gap", "expected"]
     assert list(body["certificates"][0]) == [
         "clause", "queue", "adapter", "pair", "schedules", "exhaustive", "bound"
     ]  # fmt: skip
-    assert list(body["failures"][0]) == ["clause", "reason", "why", "queue", "scenario", "length", "story"]
+    assert list(body["failures"][0]) == [
+        "clause", "reason", "why", "queue", "scenario", "length", "story", "expected"
+    ]  # fmt: skip
     assert list(body["footer"]) == ["clauses", "certificates", "failures", "digest"]
     assert (body["footer"]["clauses"], body["footer"]["certificates"], body["footer"]["failures"]) == (5, 1, 1)
 
@@ -221,8 +253,8 @@ def edited(path: Path, **changes: Any) -> None:
         ({"seed": 8}, "digest: it was edited"),
         ({"verdict": "pass"}, "digest: it was edited"),
         ({"extra": 1}, "digest: it was edited"),
-        ({"schema": 2}, "has schema 2, this version reads 1; read it with a newer fencepost"),
-        ({"schema": 0}, "has schema 0"),
+        ({"schema": 3}, "has schema 3, this version reads 2; read it with a newer fencepost"),
+        ({"schema": 1}, "has schema 1, this version reads 2; write it with a new run"),
         ({"schema": None}, "no schema number"),
     ],
 )
@@ -252,6 +284,7 @@ def test_other_files_are_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="not JSON"):
         r.read(path)
     m.write(m.kill_table([]), path)
+    edited(path, schema=r.SCHEMA)
     with pytest.raises(ResultError, match="footer says None"):
         r.read(path)
 
@@ -307,6 +340,23 @@ def test_the_terminal_shows_the_table_the_reasons_the_stories_and_the_verdict() 
         "100 examples · 2,000 steps · 50 schedules · 12.3 s",
         "fencepost 0.1.0 · postgresql 18.1",
     ]
+
+
+def test_the_terminal_tells_an_expected_failure_by_its_reason_and_a_stale_one_to_remove_it() -> None:
+    (failure,) = a_result().failures
+    clauses = (
+        pair("fail", "complete: superseded", clause="FENCE-02", checked=90, teeth=90, expected=NOTYET),
+        pair(checked=9, teeth=9, expected=NOTYET),
+    )
+    known = failure.model_copy(update={"expected": NOTYET})
+    lines = [" ".join(line.split()) for line in rendered(a_result(clauses=clauses, failures=(known,))).splitlines()]
+    assert "CLAIM-01 Only a pending job can be claimed pass 9/9, stale" in lines
+    assert "FENCE-02 A superseded worker is rejected on every wr… fail 90/90, expected" in lines
+    assert "expected failure on backfill: FENCE-02: notyet: ticket 12 (fail: complete: superseded)" in lines
+    told = " ".join(lines)
+    assert "although its failure is expected (notyet: ticket 12): remove that entry" in told
+    assert "0 of 2 pairs passed · 1 expected failure · 1 stale expectation" in told
+    assert "the story" not in told
 
 
 def test_a_certificate_that_was_cut_is_not_said_to_hold_for_all_schedules() -> None:

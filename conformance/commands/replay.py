@@ -11,28 +11,31 @@ from fencepost.adapters.registry import unknown
 from fencepost.conformance.replay import replay, told
 from fencepost.conformance.selection import UnknownName, chosen_adapter
 from fencepost.conformance.session import Session
+from fencepost.conformance.settings import DEFAULT_ADAPTER
 from fencepost.conformance.watchdog import USUAL, watching
 from fencepost.model.queues import QueueSpec
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, load
 
-DEFAULT = "sqlite"
-"""Where a file is replayed that says nothing of adapters."""
 
-
-def replay_files(files: Iterable[Path], adapter: str | None) -> int:
+def replay_files(files: Iterable[Path], adapter: str | None, usual: str | None) -> int:
     """Replay each file and tell its verdict; returns the exit code. A file that cannot be used is told before any runs.
+
+    `adapter` was asked for, `usual` is for the files that name none.
 
     Raises:
         ScenarioError: a file cannot be used.
         UnknownName: there is no such adapter, or it serves no such queue.
         AdapterError: the adapter cannot be driven.
     """
+    usual = usual or DEFAULT_ADAPTER
 
     def queues_of(named: Sequence[str]) -> Mapping[str, QueueSpec]:
-        return chosen_adapter(adapter or (*named, DEFAULT)[0]).queues
+        return chosen_adapter(adapter or (*named, usual)[0]).queues
 
-    work = [(path, scenario, adapter or home(scenario)) for path in files for scenario in [load(path, queues_of)]]
+    work = [
+        (path, scenario, adapter or home(scenario, usual)) for path in files for scenario in [load(path, queues_of)]
+    ]
     classes = {name: chosen_adapter(name) for _, _, name in work}
     for path, scenario, name in work:
         if scenario.queue not in classes[name].queues:
@@ -51,8 +54,8 @@ def replay_files(files: Iterable[Path], adapter: str | None) -> int:
     return int(Exit.CONFORMANT if good else Exit.NOT_CONFORMANT)
 
 
-def home(scenario: Scenario) -> str:
+def home(scenario: Scenario, usual: str) -> str:
     """Where a file is replayed that nobody said it for: where it was found, or the first adapter that it names."""
     if scenario.found is not None:
         return scenario.found.adapter
-    return scenario.adapters[0] if scenario.adapters else DEFAULT
+    return scenario.adapters[0] if scenario.adapters else usual

@@ -2,76 +2,54 @@
 
 from __future__ import annotations
 
-import secrets
-from pathlib import Path
-
 import click
-from fencepost.conformance.run import Outcome, Plan, run
-from fencepost.conformance.selection import (
-    chosen_adapter,
-    chosen_clauses,
-    chosen_profile,
-    chosen_queues,
-    chosen_requirements,
-)
-from fencepost.conformance.watchdog import USUAL, Limits, leave
+from fencepost.conformance.planning import planned
+from fencepost.conformance.run import Outcome, run
+from fencepost.conformance.settings import Settings
+from fencepost.conformance.watchdog import leave
+from fencepost.reports import junit
 from fencepost.reports.result import FailureResult, exit_code, write
 from fencepost.reports.terminal import Progress, make_console, render_result
 from rich.console import Console
 from rich.text import Text
 
 
-def run_adapter(
-    adapter: str,
-    queues: tuple[str, ...],
-    clauses: tuple[str, ...],
-    required: tuple[str, ...],
-    seed: int | None,
-    profile: str,
-    file: Path | None,
-    quiet: bool,
-    limits: Limits = USUAL,
-) -> int:
+def run_adapter(settings: Settings, quiet: bool) -> int:
     """Run what was asked for and tell it; returns the exit code.
 
     Raises:
-        Unusable: a name stands for nothing, or something is required that is not asked for.
+        Unusable: a name stands for nothing, something is required that is left out, or a file cannot be used.
     """
-    make = chosen_adapter(adapter)
-    narrowed = chosen_clauses(clauses)
-    plan = Plan(
-        adapter=adapter,
-        make=make,
-        queues=chosen_queues(queues, make.queues),
-        clauses=narrowed,
-        profile=chosen_profile(profile),
-        seed=secrets.randbelow(2**32) if seed is None else seed,
-        limits=limits,
-        required=chosen_requirements(required, narrowed),
-    )
+    plan = planned(settings)
+    settings.check_files()
     console = make_console()
     if not quiet:
-        console.print(f"adapter {adapter} · queues {', '.join(plan.queues)} · profile {profile} · seed {plan.seed}")
+        queues = ", ".join(plan.queues)
+        console.print(f"adapter {plan.adapter} · queues {queues} · profile {plan.profile.name} · seed {plan.seed}")
+        if plan.aside:
+            console.print(Text(plan.aside), soft_wrap=True)
     watching = _Watching(console, quiet)
 
     def last_words(outcome: Outcome) -> None:
         watching.__exit__(None, None, None)
-        leave(_tell(outcome, console, file, quiet))
+        leave(_tell(outcome, settings, console, quiet))
 
     with watching:
         outcome = run(plan, watching, last_words)
-    return _tell(outcome, console, file, quiet)
+    return _tell(outcome, settings, console, quiet)
 
 
-def _tell(outcome: Outcome, console: Console, file: Path | None, quiet: bool) -> int:
-    """Print and write what was found; returns the exit code."""
+def _tell(outcome: Outcome, settings: Settings, console: Console, quiet: bool) -> int:
+    """Print and write what was found, where the settings say; returns the exit code."""
     result = outcome.result
     if quiet:
         click.echo(result.verdict)
     elif result.measured or not outcome.fault:
         render_result(result, console, stories=False)
-    if file is not None:
-        write(result, file)
+    if settings.json_file is not None:
+        write(result, settings.json_file)
+    if settings.junit_file is not None:
+        junit.write(result, settings.junit_file)
     if result.interrupted:
         click.echo("interrupted: this is what had been found until then", err=True)
     if outcome.fault:
@@ -88,7 +66,7 @@ class _Watching(Progress):
         self._quiet = quiet
 
     def failed(self, failure: FailureResult) -> None:
-        """Tell one failure."""
-        if not self._quiet:
+        """Tell one failure that nobody expected."""
+        if not self._quiet and failure.expected is None:
             self._console.print()
             self._console.print(Text(failure.story), soft_wrap=True)

@@ -6,6 +6,7 @@ import textwrap
 
 import click
 from fencepost.conformance.selection import chosen_adapter, chosen_queues
+from fencepost.conformance.settings import DEFAULT_ADAPTER, Settings
 from fencepost.conformance.smoke import Line, smoke
 from fencepost.reports.result import Exit
 from fencepost.reports.story import WIDTH
@@ -14,15 +15,16 @@ from fencepost.reports.terminal import plural
 MARKS = {"good": "✓", "bad": "✗", "not tried": "–", "note": "·"}
 
 
-def smoke_adapter(adapter: str, queues: tuple[str, ...]) -> int:
-    """Go through the plumbing on each of these queues and tell it; returns the exit code.
+def smoke_adapter(settings: Settings) -> int:
+    """Go through the plumbing on each queue that was asked for and tell it; returns the exit code.
 
     Raises:
         UnknownName: a name stands for nothing.
     """
-    make = chosen_adapter(adapter)
+    adapter = settings.adapter or DEFAULT_ADAPTER
+    make = settings.chosen("adapter", chosen_adapter, adapter)
     bad = good = 0
-    for queue in chosen_queues(queues, make.queues):
+    for queue in settings.chosen("queues", lambda names: chosen_queues(names, make.queues), settings.queues):
         click.echo(f"adapter {adapter} · queue {queue}")
         for line in smoke(make, adapter, queue):
             click.echo(told(line))

@@ -1,0 +1,63 @@
+"""The settings of a pytest session, read once: the same in every process of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .options import OPTIONS
+from .planning import planned
+from .plugin import Refused, destination, shared
+from .run import Plan
+from .selection import Unusable
+from .settings import Settings, read_settings
+
+_SETTINGS = pytest.StashKey[Settings]()
+_PLAN = pytest.StashKey[Plan]()
+
+
+def settings_of(config: pytest.Config) -> Settings:
+    """What this session is asked for, by the pyproject.toml of its rootdir, by the environment and by its options.
+
+    Raises:
+        Unusable: something of that means nothing.
+    """
+    if _SETTINGS not in config.stash:
+        options = {option.key: getattr(config.option, destination(option), None) for option in OPTIONS}
+        settings = read_settings(config.rootpath / "pyproject.toml", options, prefix="--fencepost-")
+        settings.use_server()
+        config.stash[_SETTINGS] = settings
+    return config.stash[_SETTINGS]
+
+
+def plan_of(config: pytest.Config) -> Plan:
+    """The plan of this session; its seed is the same in all processes.
+
+    Raises:
+        Refused: something that was asked for cannot be used.
+    """
+    if _PLAN not in config.stash:
+        try:
+            settings = settings_of(config)
+            seed = shared(config)["seed"] if settings.seed is None else settings.seed
+            config.stash[_PLAN] = planned(settings.model_copy(update={"seed": seed}))
+        except Unusable as error:
+            raise Refused(str(error)) from None
+    return config.stash[_PLAN]
+
+
+def check_settings(config: pytest.Config) -> None:
+    """Refuse what cannot be used before anything is collected.
+
+    Names are looked up only if an option was given: otherwise nobody may want to run any of ours, and looking up an
+    adapter imports it.
+
+    Raises:
+        pytest.UsageError: says where and what to do.
+    """
+    try:
+        settings = settings_of(config)
+        settings.check_files()
+        if any(getattr(config.option, destination(option), None) is not None for option in OPTIONS):
+            plan_of(config)
+    except (Unusable, Refused) as error:
+        raise pytest.UsageError(str(error)) from None
