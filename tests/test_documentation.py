@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ PAGES = (
     ROOT / "docs" / "pytest-and-ci.md",
 )
 ACTIVATE = [".", ".venv/bin/activate"]
+EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 ALL_PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("scenarios/*.md")])
 
 
@@ -86,6 +88,8 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    for example in EXAMPLES:  # pages that ask for one say that they are in its folder
+        shutil.copy(example, tmp_path)
     for language in ("python", "toml", "yaml"):
         for block in blocks(page, language):
             name, _, text = block.partition("\n")
@@ -99,6 +103,13 @@ def test_every_command_of_a_page_does_what_the_page_says(page: Path, tmp_path: P
         said += ran.stdout
     for story in blocks(page, "text"):
         assert timeless(story) in timeless(said)
+
+
+def test_the_shortest_adapter_is_the_one_that_the_readme_shows() -> None:
+    shown = [block for block in blocks(ROOT / "README.md", "python") if block.startswith("# shortest.py\n")]
+    (shortest,) = [example for example in EXAMPLES if example.name == "shortest.py"]
+    assert shown == ["# shortest.py\n" + shortest.read_text(encoding="utf-8")]
+    assert len(shortest.read_text(encoding="utf-8").splitlines()) <= 30
 
 
 def test_the_readme_says_how_to_find_a_command_before_it_uses_it() -> None:
