@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost.model import commands as c
-from fencepost.model import outcomes as o
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.legal import outcomes
-from fencepost.model.paths import Binding, Dangling
+from fencepost.model.paths import Binding, Dangling, Naming
 from fencepost.model.queues import QueueSpec
 from fencepost.model.step import step
 from fencepost.model.trace import Trace
@@ -36,7 +35,8 @@ class Finding:
 
 def report(finding: Finding, adapter: str, seed: int, folder: Path = FOLDER) -> FailureResult:
     """Write the scenario file and tell the story."""
-    path = write(scenario_of(finding, adapter, seed), folder / "failures")
+    own = {finding.queue.key: finding.queue}
+    path = write(scenario_of(finding, adapter, seed), folder / "failures", lambda adapters: own)
     violation = finding.violation
     text = story(
         Failure(
@@ -82,8 +82,7 @@ def expectations(trace: Trace, spec: QueueSpec) -> dict[int, Expected]:
     """What each sequential step must answer: what was observed, and for the one that broke the clause whatever the
     model calls legal. When a job is due again is left to the queue.
     """
-    world, binding = World(spec), Binding()
-    labels: dict[c.JobId, int] = {}
+    world, binding, naming = World(spec), Binding(), Naming()
     expected: dict[int, Expected] = {}
     broken = None if any(trace.lanes) else trace.steps[-1]
     for each in trace.steps:
@@ -98,10 +97,9 @@ def expectations(trace: Trace, spec: QueueSpec) -> dict[int, Expected]:
             legal = list(outcomes(world, command, context))
             after = step(world, command, legal[0], context)
             assert isinstance(after, Step), after
-        if isinstance(legal[0], o.Enqueued):
-            labels[legal[0].job] = each.label
-        if not isinstance(command, (c.Advance, c.Crash, c.Enqueue)):
-            expected[each.label] = any_of(expectation_of(outcome, labels, due=False) for outcome in legal)
+        naming.note(each.label, legal[0])
+        if not isinstance(command, (c.Advance, c.Crash, c.Enqueue, c.Plant)):
+            expected[each.label] = any_of(expectation_of(outcome, naming, due=False) for outcome in legal)
         binding.note(each.label, legal[0])
         world = after.world
     return expected

@@ -143,7 +143,8 @@ _WEIGHTS: tuple[tuple[Maker, int, int, Callable[[QueueSpec], bool]], ...] = (
     (m.claim_one, _PENDING, 6, lambda spec: spec.claims_by_id),
     (m.to_deadline, _DATED, 12, lambda spec: spec.deadline),
     (m.read_artifact, _ANY, 5, _served("read_artifact")),
-    (m.plant, _ANY, 3, _served("plant")),
+    (m.plant_deadline, _ANY, 2, lambda spec: spec.deadline and "plant" in spec.verbs),
+    (m.plant_lease, _PENDING, 2, lambda spec: spec.claims_by_id and "plant" in spec.verbs),
     (m.atomic_write, _RUNNING, 3, lambda spec: not spec.cancels and "atomically" in spec.verbs),
 )
 """(maker, what the world must offer, weight, which queues can be asked)."""

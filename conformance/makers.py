@@ -10,7 +10,7 @@ from functools import cache
 from typing import TypeAlias
 
 from fencepost.model import commands as c
-from fencepost.model.choices import FAILURES, meets
+from fencepost.model.choices import FAILURES, just_passed, leftover, meets
 from fencepost.model.queues import PENDING, RUNNING, QueueSpec
 from fencepost.model.world import World, expired, sweepable
 
@@ -331,11 +331,13 @@ def read_artifact(world: World, number: int) -> c.Command:
     return c.ReadArtifact(1 + number % len(world.jobs))
 
 
-def plant(world: World, number: int) -> c.Command:
-    """A deadline moved to now or soon; or a lease that is left on a pending job (CLAIM-15, DEAD-01)."""
-    spec = world.spec
+def plant_deadline(world: World, number: int) -> c.Command:
+    """A deadline moved to now, or to soon (DEAD-01)."""
     number, at = divmod(number, len(world.jobs))
-    number, soon = divmod(number, 3)
-    if spec.claims_by_id and world.jobs[at].status == PENDING and (number % 2 or not spec.deadline):
-        return c.Plant(at + 1, "lease", spec.lease_seconds // 4)
-    return c.Plant(at + 1, "deadline", (0, 1, spec.lease_seconds // 4)[soon])
+    return c.Plant(at + 1, "deadline", (just_passed(world.spec), 1, world.spec.lease_seconds // 4)[number % 3])
+
+
+def plant_lease(world: World, number: int) -> c.Command:
+    """A lease that is left on a pending job (CLAIM-15)."""
+    pending = _ordinals(world, PENDING)
+    return c.Plant(pending[number % len(pending)], "lease", leftover(world.spec))

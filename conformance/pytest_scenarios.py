@@ -6,11 +6,12 @@ clause, is red and says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fencepost.model.queues import QueueSpec
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, ScenarioError, load
 
@@ -34,11 +35,16 @@ class ScenarioFile(pytest.File):
     """A scenario file, once for each adapter."""
 
     def collect(self) -> Iterable[pytest.Item]:
+        asked = self.config.option.fencepost_adapter
+
+        def queues_of(named: Sequence[str]) -> Mapping[str, QueueSpec]:
+            return chosen_adapter(asked or (*named, EVERYWHERE[0])[0]).queues
+
         try:
-            scenario = load(self.path)
-        except ScenarioError as error:
+            scenario = load(self.path, queues_of)
+        except (ScenarioError, UnknownName) as error:
             raise self.CollectError(str(error)) from None
-        for adapter in adapters_for(scenario, self.config.option.fencepost_adapter):
+        for adapter in adapters_for(scenario, asked):
             yield ScenarioItem.from_parent(self, name=adapter, scenario=scenario)
 
 

@@ -125,6 +125,8 @@ class _Reducer:
 
     def lower_advances(self) -> None:
         """Move the clock to an instant itself rather than to the tick beside it, where that fails too."""
+        if not self.session.spec.exact_clock:
+            return
         for at, each in enumerate(self.best.steps):
             if isinstance(each.command, c.AdvanceTo):
                 for simpler in simpler_commands(each.command):
@@ -133,7 +135,7 @@ class _Reducer:
     def delete_and_lower(self, limit: int) -> None:
         """Delete chunks, singles and pairs, then lower arguments, until nothing applies."""
         while self.evaluations < limit:
-            candidates = itertools.chain(_shorter(self.best), _lower(self.best))
+            candidates = itertools.chain(_shorter(self.best), _lower(self.best, self.session.spec.exact_clock))
             if not any(self.fails(candidate) for candidate in self.within(limit, candidates)):
                 return
 
@@ -157,9 +159,11 @@ def _shorter(trace: Trace) -> Iterator[Trace]:
             yield Trace(steps[:first] + steps[first + 1 : second] + steps[second + 1 :])
 
 
-def _lower(trace: Trace) -> Iterator[Trace]:
-    """The trace with one command made simpler."""
+def _lower(trace: Trace, exact_clock: bool) -> Iterator[Trace]:
+    """The trace with one command made simpler; a clock that cannot meet an instant stays as it moves."""
     for at, each in enumerate(trace.steps):
+        if not exact_clock and isinstance(each.command, c.Advance | c.AdvanceTo):
+            continue
         for simpler in simpler_commands(each.command):
             yield _with_command(trace, at, simpler)
 
@@ -172,22 +176,26 @@ def _with_command(trace: Trace, at: int, command: c.Command) -> Trace:
 def simpler_commands(command: c.Command) -> Iterator[c.Command]:
     """Commands of the same kind with one argument nearer to the plainest."""
     match command:
-        case c.Enqueue(max_attempts=attempts, due_in=due):
+        case c.Enqueue(max_attempts=attempts, due_in=due, deadline_in=deadline):
             if due:
-                yield c.Enqueue(attempts, 0)
+                yield c.Enqueue(attempts, 0, deadline)
+            if deadline:
+                yield c.Enqueue(attempts, due)
             if attempts != 3:
-                yield c.Enqueue(3, due)
-        case c.Claim(worker=worker, limit=limit, max_claims=most, lease=lease, hook=hook):
+                yield c.Enqueue(3, due, deadline)
+        case c.Claim(worker=worker, limit=limit, max_claims=most, lease=lease, hook=hook, job=job):
             if hook is not None:
-                yield c.Claim(worker, limit, most, lease)
+                yield c.Claim(worker, limit, most, lease, None, job)
+            if job is not None:
+                yield c.Claim(worker, limit, most, lease, hook)
             if lease is not None:
-                yield c.Claim(worker, limit, most, None, hook)
+                yield c.Claim(worker, limit, most, None, hook, job)
             if (limit, most) != (1, 1):
-                yield c.Claim(worker, 1, 1, lease, hook)
+                yield c.Claim(worker, 1, 1, lease, hook, job)
             if max(limit, most) > 2:
-                yield c.Claim(worker, min(limit, 2), min(most, 2), lease, hook)
+                yield c.Claim(worker, min(limit, 2), min(most, 2), lease, hook, job)
             if worker > 1:
-                yield c.Claim(worker - 1, limit, most, lease, hook)
+                yield c.Claim(worker - 1, limit, most, lease, hook, job)
         case c.Renew(handle=handle, lease=lease) if lease is not None:
             yield c.Renew(handle)
         case c.Recover(batch=batch, hook=hook):

@@ -13,7 +13,7 @@ from typing import Literal
 
 from fencepost.adapters.contract import AdapterError, Gated
 from fencepost.model import commands as c
-from fencepost.model import outcomes as o
+from fencepost.model.paths import Binding, Naming
 from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace
 from fencepost.model.world import Violation
@@ -193,16 +193,18 @@ def _compare(scenario: Scenario, trace: Trace) -> None:
     """
     every = (each for sequence in (trace.steps, *trace.lanes) for each in sequence)
     answered = {each.label: each.outcome for each in every if each.outcome is not None}
-    jobs = {label: outcome.job for label, outcome in answered.items() if isinstance(outcome, o.Enqueued)}
-    labels = {job: label for label, job in jobs.items()}
+    made, naming = Binding(), Naming()
+    for label, outcome in answered.items():
+        made.note(label, outcome)
+        naming.note(label, outcome)
     for label in (*(each.label for each in scenario.trace.steps), *scenario.expected):
         if label not in answered:
             raise Diverged(f"step {label} could not run: what it refers to was not made, or its instant was not ahead")
     for label, expected in scenario.expected.items():
-        outcome = answered[label]
-        if not expected.matches(outcome, jobs):
-            got = expectation_of(outcome, labels)
-            raise Diverged(f"step {label}: expected {expected.describe()}, got {got.describe()}")
+        got = answered[label]
+        if not expected.matches(got, made):
+            said = expectation_of(got, naming)
+            raise Diverged(f"step {label}: expected {expected.describe()}, got {said.describe()}")
 
 
 def _meant(scenario: Scenario) -> str:

@@ -82,6 +82,11 @@ def deadline_in(spec: QueueSpec) -> int:
     return spec.lease_seconds // 2
 
 
+def just_passed(spec: QueueSpec) -> int:
+    """Seconds to a deadline that has passed just now: in this very tick, or in the last one where none can be met."""
+    return 0 if spec.exact_clock else -1
+
+
 def leftover(spec: QueueSpec) -> int:
     """Seconds for which a lease is left on a pending job."""
     return spec.lease_seconds // 4
@@ -121,7 +126,7 @@ def own(world: World, job: int) -> Iterator[c.Command]:
         yield c.RequestCancel(job, True)
     if "plant" in verbs:
         if spec.deadline and record.status == RUNNING and not overdue(record, world.now):
-            yield c.Plant(job, "deadline", 0)
+            yield c.Plant(job, "deadline", just_passed(spec))
         if spec.claims_by_id and record.status == PENDING and (record.expires is None or record.expires <= world.now):
             yield c.Plant(job, "lease", leftover(spec))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from . import commands as c
-from .canonical import at_rest, canonical_record, names, renamed
+from .canonical import Issued, at_rest, canonical_record, names, renamed
 from .choices import Bounds, advances, claims, enqueues, own, workers
 from .legal import outcomes
 from .moves import claimable, differs_by_own_lease
@@ -21,6 +21,7 @@ BITS = 20
 """A state's key holds one record's number per job, `BITS` bits each with 0 for no job, below its head's number."""
 
 Aside = tuple[object, ...]
+_BEGUN: Issued = ((0, ""),)
 
 
 class ModelError(AssertionError):
@@ -164,31 +165,33 @@ class Edges:
         """What stands for this record where a claim, a sweep, or a write to another job passes it by.
 
         All of them see its status and whether a cancel was requested; a claim also whether it is due or past its
-        deadline, and for how long a lease is left on it; a sweep whether
-        an asker's own lease would judge it otherwise, and whether this is a lease's last tick. A record that the
-        command may touch stands for itself.
+        deadline, for how long a lease is left on it and, where attempts have ids, whether it has had an attempt; a
+        sweep whether an asker's own lease would judge it otherwise, and whether this is a lease's last tick. A record
+        that the command may touch stands for itself.
         """
         (record,) = self._jobs((number,))
         plain = (record.status, record.cancel is None)
         later = record.due is not None and record.due > now, overdue(record, now)
         left = record.expires if record.status == PENDING else None
+        begun = bool(record.issued) and self.spec.fence == "attempt_id"
         swept = differs_by_own_lease(record, now), record.expires == now + 1
         face = (
-            number if claimable(record, now) else self._aside((now, *plain, *later, left), record),
+            number if claimable(record, now) else self._aside((now, *plain, *later, left, begun), record, begun),
             number if sweepable(record, now) else self._aside((now, *plain, "swept", *swept), record),
             self._aside(("own", *(plain if record.status == PENDING else (record.status,))), record),
         )
         self._faces[number, now] = face
         return face
 
-    def _aside(self, looks: Aside, record: Record) -> int:
+    def _aside(self, looks: Aside, record: Record, begun: bool = False) -> int:
         """The number that stands for all records that look like this where they are passed by.
 
-        It has no handles: they are of another job's attempts, whose ids no claim may use again.
+        It has no handles: they are of another job's attempts, whose ids no claim may use again. Where it is to show
+        that it has had an attempt, that had an id which no claim mints.
         """
         known = self._asides.get(looks)
         if known is None:
-            known = self._asides[looks] = self._number(record._replace(issued=()))
+            known = self._asides[looks] = self._number(record._replace(issued=_BEGUN if begun else ()))
         return known
 
     def _claimed(self, now: int, acting: int, seen: tuple[int, ...]) -> Group:

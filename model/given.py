@@ -22,7 +22,7 @@ def advance(world: World, command: c.Advance, outcome: o.Outcome, context: Conte
 def enqueue(world: World, command: c.Enqueue, outcome: o.Enqueued, context: Context) -> Step | Violation:
     """A pending job is added; what it is given must stand in its row."""
     spec = world.spec
-    if (type(outcome.token) is int) != spec.counts_generations:
+    if type(outcome.token) is not (int if spec.counts_generations else type(None)):
         wanted = "the generation that the job starts from" if spec.counts_generations else "no token"
         return Violation(SETUP, "a token of another kind", f"{spec.key} needs {wanted}, got {outcome.token!r}")
     if outcome.job != len(world.jobs) + 1:
@@ -49,7 +49,9 @@ def plant(world: World, command: c.Plant, outcome: o.Outcome, context: Context) 
     at = command.job - 1 if type(command.job) is int else -1
     if not 0 <= at < len(world.jobs):
         return Violation(SETUP, "unknown job", f"there is no job {command.job} to plant anything in")
-    record = world.jobs[at]
+    record, spec = world.jobs[at], world.spec
+    if not (spec.deadline if command.field == "deadline" else spec.claims_by_id):
+        return Violation(SETUP, "plant", f"{spec.key} knows nothing of a {command.field} to plant")
     if command.field == "lease" and record.status != PENDING:
         return Violation(SETUP, "plant", f"a left-over lease is planted in a pending job, job {command.job} is none")
     instant = context.now + command.seconds
@@ -57,15 +59,17 @@ def plant(world: World, command: c.Plant, outcome: o.Outcome, context: Context) 
     jobs = (*world.jobs[:at], record, *world.jobs[at + 1 :])
     view = context.view
     if view is None or view is AS_EXPECTED:
-        return Step(World(world.spec, world.now, jobs, None), ())
+        return Step(World(spec, world.now, jobs, None), ())
     wrong = mismatch(record, view[at])
     if wrong is not None:
         why = f"planted in job {command.job}: {wrong.field} should be {wrong.expected}, is {wrong.found}"
         return Violation(SETUP, "plant", why)
     rows = world.rows
-    if rows is not None and (*rows[:at], view[at], *rows[at + 1 :]) != view:
-        return Violation(SETUP, "plant", f"planting in job {command.job} changed another row")
-    return Step(World(world.spec, world.now, jobs, view), ())
+    if rows is not None:
+        row = rows[at]._replace(expires=instant) if command.field == "lease" else rows[at]._replace(deadline=instant)
+        if (*rows[:at], row, *rows[at + 1 :]) != view:
+            return Violation(SETUP, "plant", f"planting a {command.field} in job {command.job} changed more than that")
+    return Step(World(spec, world.now, jobs, view), ())
 
 
 _READ = {

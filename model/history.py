@@ -73,7 +73,7 @@ class Change(NamedTuple):
         return self
 
 
-_DECIDED_WITH = {"heartbeat": "expires", "finished": "status"}
+_DECIDED_WITH = {"heartbeat": "expires", "finished": "status", "attempt": "status"}
 """Fields of a row that a record has no field for."""
 
 

@@ -7,6 +7,7 @@ most usual one first. Explore tests the law that `step` accepts exactly these.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from . import commands as c
 from . import outcomes as o
@@ -86,21 +87,21 @@ def _late(record: Record, now: int) -> bool:
 
 def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
     ready = [n for n, record in enumerate(world.jobs, 1) if _ready(record, now) and command.job in (None, n)]
-    ready = ready[: min(command.limit, command.max_claims)]
-    if not ready:
+    bound = min(command.limit, command.max_claims, len(ready))
+    if not bound:
         yield o.Claimed()
         return
     hook = command.hook
     if hook is not None and hook.kind in ("raise", "cancel"):
-        yield o.HookRaised(tuple(ready))
+        yield o.HookRaised(tuple(ready[:bound]))
         return
-    for count in range(len(ready), 0, -1):
-        taken = ready[:count]
-        if hook is not None and hook.kind == "poison" and hook.job in taken:
-            yield o.HookRaised(tuple(taken))
-            continue
-        handles = tuple(c.Handle(n, command.worker, _next_token(world, n)) for n in taken)
-        yield o.Claimed(handles, tuple(taken) if command.hook is not None else None)
+    for count in range(bound, 0, -1):
+        for taken in [tuple(ready[:count])] if world.spec.ordered else combinations(ready, count):
+            if hook is not None and hook.kind == "poison" and hook.job in taken:
+                yield o.HookRaised(taken)
+                continue
+            handles = tuple(c.Handle(n, command.worker, _next_token(world, n)) for n in taken)
+            yield o.Claimed(handles, taken if command.hook is not None else None)
 
 
 def _ready(record: Record, now: int) -> bool:

@@ -23,7 +23,7 @@ from .queues import PENDING
 from .race_names import as_answered, changed_row, named, unexplained
 from .step import outcome_fault, parts
 from .view import checks_of_view, mismatch
-from .whole import whole_claim, whole_sweep
+from .whole import OF_NO_OTHER, repeats_id, whole_claim, whole_sweep
 from .world import SETUP, Checks, Context, Record, Violation, World
 
 
@@ -110,6 +110,10 @@ def _wholes(world: World, operations: Sequence[Operation]) -> Checks | Violation
         if isinstance(whole, Violation):
             return whole
         checks += whole
+    if world.spec.fence == "attempt_id":
+        claims = [each.outcome for each in operations if isinstance(each.outcome, o.Claimed)]
+        if repeats_id(world, [handle for claimed in claims for handle in claimed.handles]):
+            return Violation(OF_NO_OTHER.clause, OF_NO_OTHER.reason, "claims that overlapped have minted one id twice")
     return checks
 
 
@@ -230,7 +234,7 @@ class _Job:
         """The clause that the row breaks if this order is what happened."""
         old = None if self.world.rows is None else self.world.rows[self.job - 1]
         if last is not None:
-            return changed_row(last, self.row, old)
+            return changed_row(last, self.row, old, self.moves)
         if self.row == old or (old is None and mismatch(record, self.row) is None):
             return None
         return unexplained(self.world, self.job, self.row, self.moves, self.operations)
@@ -249,19 +253,22 @@ def _effects(
     if not pieces:
         yield record, last
         return
-    for part in _with_dues(pieces[0], now, row):
+    for part in _as_shown(pieces[0], now, row):
         judged = step_part(record, part, now)
         if not isinstance(judged, Violation):
             change = last if judged[0] is record else Change(part, record, judged[0], now, last)
             yield from _effects(judged[0], change, pieces[1:], now, row)
 
 
-def _with_dues(part: Part, now: int, row: Row) -> Iterator[Part]:
-    """The part with each instant at which a job may be due again, legal or not: as `outcomes` has it, as the row tells
-    and, where the job went on from there, the earliest.
+def _as_shown(part: Part, now: int, row: Row) -> Iterator[Part]:
+    """The part with each value that the queue may have chosen, legal or not. An instant at which a job is due again: as
+    `outcomes` has it, as the row tells and, where the job went on from there, the earliest. An attempt's id: as the row
+    tells and, where the job went on from there, one that nobody has seen.
     """
     yield part
     answer = part.answer
+    if isinstance(answer, c.Handle) and type(row.token) is str:
+        yield part._replace(answer=c.Handle(answer.job, answer.worker, row.token))
     if isinstance(answer, (o.Accepted, o.RecoveredRow)) and answer.status == PENDING:
         for due in (row.due, now + 1):
             again = (

@@ -181,12 +181,14 @@ def _minted(record: Record, token: c.Token) -> Checks | Violation:
         return Violation(SETUP, "a token of another kind", f"{spec.key} mints attempt ids, got {token!r}")
     if any(token == old for _, old in record.issued):
         return Violation(TOKEN.clause, TOKEN.reason, f"token {token} was issued before")
+    # Before its first claim there is no token that could come again.
+    again = (TOKEN,) if record.issued else ()
     if not spec.counts_generations:
-        return (TOKEN,)
+        return again
     if token != record.token + 1:  # type: ignore[operator]
         why = f"the token must rise from {record.token} to {record.token + 1}, is {token}"  # type: ignore[operator]
         return Violation(_TOKEN_NEXT.clause, _TOKEN_NEXT.reason, why)
-    return TOKEN, _TOKEN_NEXT
+    return (*again, _TOKEN_NEXT)
 
 
 def _claim_why(record: Record, now: int) -> str:
@@ -220,6 +222,8 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
     token = record.token
     if record.spec.counts_generations and record.status == RUNNING:
         token += 1  # type: ignore[operator]
+        if record.artifact is not None:  # of the generation that is spent now (INV-5)
+            record = record._replace(artifact=None)
     if status != PENDING:
         return terminal(record, status, token, record.cancel), checks
     if record.spec.backs_off and (answer.due is None or answer.due <= now):

@@ -13,8 +13,8 @@ from .outcomes import Row
 from .part import Part
 from .queues import PENDING, RUNNING
 from .step import step
-from .view import blame, blame_rejected, mismatch, row_fault, stray
-from .world import SETUP, Checks, Context, Record, Violation, World
+from .view import KEPT, blame, blame_rejected, mismatch, refers_to, row_fault, stray
+from .world import SETUP, Checks, Context, Record, Violation, World, overdue
 
 
 class _Race(NamedTuple):
@@ -50,23 +50,41 @@ def named(violation: Violation, move: Move, moves: Sequence[Move]) -> Violation:
     return violation
 
 
-def changed_row(last: Change, row: Row, old: Row | None) -> Violation | None:
+def changed_row(last: Change, row: Row, old: Row | None, moves: Sequence[Move]) -> Violation | None:
     """What is wrong with the row of a job that these changes, and no others, were made to; None if nothing is.
 
-    `old` is the row before the first of them, None where nobody looked.
+    `old` is the row before the first of them, None where nobody looked; `moves` are all that were made to the job.
     """
     # The row before the last of several changes was never seen.
     seen = old if last.previous is None else None
     wrong = mismatch(last.after, row)
     if wrong is None:
         return row_fault(last.part, last.before, last.after, row, seen, last.now, ())
+    deleted = _deleted(last.after, row, moves) if wrong.field == "artifact" else None
+    if deleted is not None:
+        return deleted
     decided = last.decided(wrong.field)
     return blame(decided.part, decided.before, decided.after, wrong, row, seen, ())
+
+
+def _deleted(record: Record, row: Row, moves: Sequence[Move]) -> Violation | None:
+    """That an upload which was refused has deleted what the job refers to, if one was and has (FENCE-07)."""
+    if row.artifact is not None:
+        return None
+    for move in moves:
+        refused = [part.command for part in move.parts if type(part.answer) is o.Rejected]
+        if any(refers_to(record, each) for each in (*refused, move.lost) if each is not None):
+            return Violation(KEPT.clause, KEPT.reason, "the job still refers to the artifact that was deleted")
+    return None
 
 
 def unexplained(world: World, job: int, row: Row, moves: Sequence[Move], operations: Sequence[Operation]) -> Violation:
     """The job's row changed, and no operation says so: the clause of the one that is the likeliest to have done it."""
     before, rows = world.jobs[job - 1], world.rows
+    if rows is not None and rows[job - 1].artifact is not None:
+        deleted = _deleted(before, row, moves)
+        if deleted is not None:
+            return deleted
     taken = row.status == RUNNING and before.status != RUNNING
     claims = [each for each in operations if type(each.command) is c.Claim]
     if not (taken and claims):
@@ -76,7 +94,8 @@ def unexplained(world: World, job: int, row: Row, moves: Sequence[Move], operati
                 if found is not None:
                     return found
             if move.parts:
-                return blame_rejected(move.parts[-1], before, row, move.operation.now)
+                old = None if rows is None else rows[job - 1]
+                return blame_rejected(move.parts[-1], before, row, old, move.operation.now)
     suspects = claims if taken and claims else operations
     if not suspects:
         return Violation(SETUP, "rows changed by themselves", "no command ran, yet a row changed")
@@ -93,12 +112,11 @@ def _kept(world: World, operation: Operation, rows: tuple[Row, ...]) -> Violatio
 def as_answered(record: Record, part: Part, now: int) -> tuple[Record, Checks] | Violation:
     """What the part would have done had the job stood as its answer implies: how a wrong part left the row."""
     command, answer = part.command, part.answer
+    ahead = record._replace(deadline=None) if overdue(record, now) else record
     if isinstance(answer, c.Handle):
         token = answer.token - 1 if isinstance(answer.token, int) else answer.token
         issued = tuple(pair for pair in record.issued if pair[1] != answer.token)
-        implied = record._replace(
-            status=PENDING, cancel=None, due=None, token=token, issued=issued, expires=None, deadline=None
-        )
+        implied = ahead._replace(status=PENDING, cancel=None, due=None, token=token, issued=issued, expires=None)
     elif isinstance(answer, o.RecoveredRow):
         cancel = None if answer.status != record.spec.cancelled else record.cancel or now
         implied = record._replace(status=RUNNING, expires=now, cancel=cancel)
@@ -106,15 +124,16 @@ def as_answered(record: Record, part: Part, now: int) -> tuple[Record, Checks] |
         handle = command.handle
         assert isinstance(handle, c.Handle)
         cancel = None if type(command) is c.Complete else record.cancel
-        implied = record._replace(
+        implied = ahead._replace(
             status=RUNNING, owner=handle.worker, token=handle.token, expires=now + 1, cancel=cancel
         )
-        judged = step_part(implied, part, now)
-        # What the job was asked to do stays on its row.
-        return judged if isinstance(judged, Violation) else (judged[0]._replace(cancel=record.cancel), ())
     elif isinstance(answer, o.CancelAnswer) and answer.answer != "terminal":
         implied = record._replace(status=PENDING if answer.answer == "cancelled" else RUNNING)
     else:
         return record, ()
     judged = step_part(implied, part, now)
-    return judged if isinstance(judged, Violation) else (judged[0], ())
+    if isinstance(judged, Violation):
+        return judged
+    after = judged[0]._replace(deadline=record.deadline)
+    # What the job was asked to do stays on its row.
+    return after._replace(cancel=record.cancel) if isinstance(command, c.HandleCommand) else after, ()

@@ -13,6 +13,7 @@ from . import outcomes as o
 from .errors import classify
 from .given import advance, enqueue, plant
 from .judge import step_part
+from .outcomes import Row
 from .part import Part
 from .queues import PENDING, RUNNING
 from .values import new
@@ -266,7 +267,7 @@ def _seen(
     if view is None:
         return Step(World(world.spec, world.now, jobs, None, claim), checks)
     if view is AS_EXPECTED:
-        checks += _as_expected(world, jobs, command, pieces)
+        checks += _as_expected(world, jobs, command, outcome, pieces)
         return Step(World(world.spec, world.now, jobs, None, claim), checks)
     if len(view) != len(jobs):
         return Violation(SETUP, "rows lost or added", f"{len(jobs)} jobs were enqueued, {len(view)} rows are there")
@@ -274,8 +275,8 @@ def _seen(
     if jobs is world.jobs and rows == view:
         # Nothing was to change, and nothing did: the common case costs one comparison.
         for each in pieces:
-            checks += _rejected(each, jobs[each.job - 1])
-        checks += _beside(jobs, command, pieces)
+            checks += _rejected(each, jobs[each.job - 1], view[each.job - 1])
+        checks += _beside(jobs, command, outcome, pieces)
         return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
     touched = {part.job: part for part in pieces}
     now = context.now
@@ -297,21 +298,23 @@ def _seen(
             checks += _accepted(part, before, record)
         elif rows is not None and rows[at] is not row and rows[at] != row:
             if part is not None:
-                return blame_rejected(part, before, row, now)
+                return blame_rejected(part, before, row, rows[at], now)
             return stray(command, outcome, at + 1, before, rows[at], row, now)
         elif part is not None:
-            checks += _rejected(part, record)
-    checks += _beside(world.jobs, command, pieces)
+            checks += _rejected(part, record, row)
+    checks += _beside(world.jobs, command, outcome, pieces)
     return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
 
 
-def _as_expected(world: World, jobs: tuple[Record, ...], command: c.Command, pieces: tuple[Part, ...]) -> Checks:
+def _as_expected(
+    world: World, jobs: tuple[Record, ...], command: c.Command, outcome: o.Outcome, pieces: tuple[Part, ...]
+) -> Checks:
     """What a look at the rows of a right queue would have tested."""
     checks: Checks = ()
     for job, part in {part.job: part for part in pieces}.items():
         before, record = world.jobs[job - 1], jobs[job - 1]
-        checks += _rejected(part, record) if record is before else _accepted(part, before, record)
-    return checks + _beside(world.jobs, command, pieces)
+        checks += _rejected(part, record, None) if record is before else _accepted(part, before, record)
+    return checks + _beside(world.jobs, command, outcome, pieces)
 
 
 def _accepted(part: Part, before: Record, after: Record) -> Checks:
@@ -324,20 +327,26 @@ _HONEST: dict[type, Checks] = {
 }
 
 
-def _rejected(part: Part, record: Record) -> Checks:
-    """What a row tests that was rightly left alone: had it changed, or had a rejection been answered "accepted"."""
+def _rejected(part: Part, record: Record, row: Row | None) -> Checks:
+    """What a row tests that was rightly left alone: had it changed, or had a rejection been answered "accepted". None
+    is the row of a right queue that keeps what it may.
+    """
     kind = type(part.command)
     if kind in LOOKS:
         return (LOOKS[kind],)
     if type(part.answer) is not o.Rejected:
         return ()
-    if kind is c.PutArtifact and refers_to(record, part.command):
+    if kind is c.PutArtifact and refers_to(record, part.command) and (row is None or row.artifact is not None):
         return (*_HONEST[kind], KEPT)
     return _HONEST.get(kind, ())
 
 
-def _beside(before: tuple[Record, ...], command: c.Command, pieces: tuple[Part, ...]) -> Checks:
-    """What the look at the rows that the command had no business with has tested."""
+def _beside(before: tuple[Record, ...], command: c.Command, outcome: o.Outcome, pieces: tuple[Part, ...]) -> Checks:
+    """What the look at the rows that the command had no business with has tested; where a hook raised, any change is
+    one that was not rolled back (`stray`).
+    """
+    if type(outcome) is o.HookRaised or (type(outcome) is o.Recovered and outcome.failed):
+        return ()
     mine = [part.job for part in pieces]
     asked = ended = other = False
     for job, record in enumerate(before, 1):

@@ -148,7 +148,7 @@ def blame(
         elif wrong.field == "finished" and after.status != PENDING:
             clause = "TERM-03"
     if row == old and isinstance(command, c.HandleCommand):
-        clause = "FENCE-06"
+        clause, reason = "FENCE-06", row_reason(command, after.status)
     elif wrong.field == "status" and wrong.found not in (*after.spec.terminal, PENDING, RUNNING):
         clause = "TERM-04" if OLD_SPELLINGS.get(str(wrong.found)) == after.status else "TERM-01"
     return Violation(clause, reason, _told(part.job, *wrong))
@@ -178,9 +178,10 @@ def _cancel_clause(before: Record, field: str) -> str:
     return "CANCEL-01" if before.status == PENDING else "CANCEL-02"
 
 
-def blame_rejected(part: Part, before: Record, row: Row, now: int) -> Violation:
+def blame_rejected(part: Part, before: Record, row: Row, old: Row | None, now: int) -> Violation:
     """The clause that a call breaks which reports no effect, if the row changed all the same: the rule that forbade it,
-    that of the naming table's row, or that of a look that changes what it looks at.
+    that of the naming table's row, or that of a look that changes what it looks at. `old` is the row before it, None
+    where nobody looked.
     """
     command = part.command
     if type(command) is c.RequestCancel:
@@ -188,7 +189,7 @@ def blame_rejected(part: Part, before: Record, row: Row, now: int) -> Violation:
     looked = LOOKS.get(type(command))
     if looked is not None:
         return Violation(looked.clause, looked.reason, f"a look changed job {part.job}'s row")
-    if refers_to(before, command) and row.artifact is None:
+    if refers_to(before, command) and row.artifact is None and (old is None or old.artifact is not None):
         return Violation(KEPT.clause, KEPT.reason, f"job {part.job} still refers to the artifact that was deleted")
     assert isinstance(command, c.HandleCommand)
     check = refusal(before, command, now)
@@ -325,14 +326,14 @@ def checks_beside(command: c.Command, asked: bool, ended: bool, other: bool) -> 
     return known
 
 
-_AFTER: dict[tuple[type, str, bool, bool, bool, bool], Checks] = {}
+_AFTER: dict[tuple[type, str, QueueSpec, bool, bool], Checks] = {}
 
 
 def checks_of_view(command: c.Command, after: Record) -> Checks:
     """What the look at the row of an accepted part has tested (all with teeth: a differing row breaks this clause)."""
     kind, spec, stored = type(command), after.spec, after.artifact is not None
     cut = after.deadline is not None and cut_short(command, after)
-    key = (kind, after.status, spec.stores_code, spec.artifacts, stored, cut)
+    key = (kind, after.status, spec, stored, cut)
     known = _AFTER.get(key)
     if known is None:
         known = _AFTER[key] = tuple(
@@ -361,8 +362,15 @@ def _view_clauses(kind: type, status: str, spec: QueueSpec, stored: bool) -> set
         clauses.add("ERR-03")
     if spec.artifacts and kind is not c.Claim and (stored or status in (RUNNING, SUCCEEDED)):
         clauses.add("FENCE-04")
-    if stored and status != RUNNING:
+    # Where a row's token is looked at for itself, another one breaks the clause that set it.
+    if stored and status != RUNNING and not (status == PENDING and spec.counts_generations):
         clauses.add("INV-5")
     if kind in c.SWEEPS and ended:
         clauses.add("TERM-03")
-    return clauses | ({"TERM-01", "TERM-04"} if ended else {"TERM-01"})
+    if status in _MISSPELLED:
+        clauses.add("TERM-04")
+    return clauses | {"TERM-01"}
+
+
+_MISSPELLED = frozenset(OLD_SPELLINGS.values())
+"""The ends that some queue has spelled otherwise: of any other no word but the right one could be meant (TERM-04)."""

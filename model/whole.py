@@ -5,6 +5,7 @@ Completeness binds only an operation that nothing overlapped (contract.md, "Over
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from . import commands as c
@@ -12,7 +13,6 @@ from . import outcomes as o
 from .moves import (
     OWN_PREFIX,
     RECORDED,
-    TOKEN,
     claim_fault,
     claimable,
     differs_by_own_lease,
@@ -36,6 +36,7 @@ _HEAD = Check("CLAIM-14", "claim: past an excluded head", True)
 _ROLLED_BACK = Check("CLAIM-12", "claim: hook raised, rolled back", True)
 _HOOKED = Check("CLAIM-12", "claim: hook given the claimed jobs", True)
 _RETURNED = Check("CLAIM-07", "claim: running but not returned", True)
+OF_NO_OTHER = Check("FENCE-03", "claim: a token that no other job has had", True)
 _ASKED_FOR = Check("CLAIM-15", "claim: the job asked for", True)
 _NO_OTHER = Check("CLAIM-15", "claim: no other job than the one asked for", True)
 
@@ -60,14 +61,17 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         claimed.append(handle.job)
     if command.job is not None and claimed not in ([], [command.job]):
         return Violation(_NO_OTHER.clause, _NO_OTHER.reason, f"job {command.job} was asked for, claimed: {claimed}")
-    if world.spec.fence == "attempt_id" and claimed and _used(world, outcome):
-        return Violation(TOKEN.clause, TOKEN.reason, "another job's claim has returned this attempt id before")
+    checks: list[Check] = []
+    if world.spec.fence == "attempt_id" and claimed:
+        if repeats_id(world, outcome.handles):
+            return Violation(OF_NO_OTHER.clause, OF_NO_OTHER.reason, "an attempt of another job has this id too")
+        if len(claimed) > 1 or any(record.issued for job, record in enumerate(world.jobs, 1) if job not in claimed):
+            checks.append(OF_NO_OTHER)
     count = len(claimed)
     if count > command.limit:
         return Violation(_LIMIT.clause, _LIMIT.reason, f"{count} claimed, at most {command.limit} were to be scanned")
     if count > command.max_claims:
         return Violation(_MAX.clause, _MAX.reason, f"{count} claimed, at most {command.max_claims} were asked for")
-    checks: list[Check] = []
     if hook is not None and count:
         if hook.kind in ("raise", "cancel") or (hook.kind == "poison" and hook.job in claimed):
             return Violation(_ROLLED_BACK.clause, _ROLLED_BACK.reason, "the hook raised, yet the claim went through")
@@ -80,7 +84,8 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         return tuple(checks)
     ready, barred = _surveyed(world, context.now)
     if command.job is not None:
-        return _of_one(world, command.job, ready, count, checks)
+        checks += [fault for job, fault in barred if job == command.job]
+        return _of_one(command.job, ready, count, checks)
     ordered = world.spec.ordered
     if ordered and claimed != ready[:count] and sorted(claimed) != ready[:count]:
         return Violation(_ORDER.clause, _ORDER.reason, f"due, oldest first: {ready}; claimed: {claimed}")
@@ -109,21 +114,21 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
     return tuple(checks)
 
 
-def _used(world: World, claimed: o.Claimed) -> bool:
-    """Whether an attempt id that this claim mints is that of another job's attempt (FENCE-03)."""
-    tokens = [handle.token for handle in claimed.handles]
+def repeats_id(world: World, minted: Sequence[c.Handle]) -> bool:
+    """Whether among the attempt ids that claims have minted is one of another job's attempt (FENCE-03)."""
+    tokens = [handle.token for handle in minted]
     known = {token for record in world.jobs for _, token in record.issued}
     return len(set(tokens)) < len(tokens) or not known.isdisjoint(tokens)
 
 
-def _of_one(world: World, job: c.JobId | c.JobRef, ready: list[int], count: int, checks: list[Check]) -> Whole:
+def _of_one(job: c.JobId | c.JobRef, ready: list[int], count: int, checks: list[Check]) -> Whole:
     """A claim of one job takes it if it may, and no other in its place (CLAIM-15)."""
     if not count and job in ready:
         return Violation(_ASKED_FOR.clause, _ASKED_FOR.reason, f"job {job} is due and was not claimed")
     others = [other for other in ready if other != job]
-    if count and others and others[0] < job:  # type: ignore[operator]
+    if count:
         checks.append(_ASKED_FOR)
-    elif others:
+    if others:
         checks.append(_NO_OTHER)
     return tuple(checks)
 
@@ -154,7 +159,7 @@ def _starved(world: World, first: int, now: int) -> Violation:
 def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...], context: Context) -> Whole:
     if command.hook is None or command.hook.kind == "ok":
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", "the hook did not raise")
-    ready = eligible(world, command, context.now)
+    candidates = ready = eligible(world, command, context.now)
     if world.spec.ordered:
         ready = ready[: min(command.limit, command.max_claims)]
     if context.overlapped:
@@ -163,6 +168,9 @@ def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...]
         fault = claim_fault(world.jobs[job - 1], context.now) if 0 < job <= len(world.jobs) else None
         if fault is not None:
             return Violation(fault.clause, fault.reason, f"the hook was given job {job}, which must not be claimed")
+        if command.job not in (None, job):
+            why = f"the hook was given job {job}, job {command.job} was asked for"
+            return Violation(_NO_OTHER.clause, _NO_OTHER.reason, why)
     if not ready or (command.hook.kind == "poison" and command.hook.job not in ready):
         why = "nothing that the hook raises for was to be claimed"
         return Violation(_ROLLED_BACK.clause, "claim: hook raised by itself", why)
@@ -171,7 +179,8 @@ def _hook_of_claim_raised(world: World, command: c.Claim, given: tuple[int, ...]
         return Violation(check.clause, check.reason, f"the hook was given {given}, to be claimed were at most {ready}")
     if world.spec.ordered and sorted(given) != ready[: len(given)]:
         return Violation(_ORDER.clause, _ORDER.reason, f"the hook was given {given}, due, oldest first: {ready}")
-    if not given or (command.hook.kind == "poison" and command.hook.job not in given):
+    missing = command.hook.kind == "poison" and command.hook.job not in given
+    if missing or not given or not set(candidates).issuperset(given):
         return Violation(_HOOKED.clause, _HOOKED.reason, f"the hook was given {given}, to be claimed were {ready}")
     return (_ROLLED_BACK,)
 

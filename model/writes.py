@@ -137,7 +137,7 @@ _WINS = Check("CANCEL-06", "complete: after a cancel request, and wins", True)
 _REPEATED = Check("FENCE-05", "complete: repeated by the same attempt", True)
 _SKIPPED = Check("TERM-01", "skip: skipped", True)
 _SKIP_CANCELLED = Check("REL-01", "skip: after a cancel request", True)
-_STORED = Check("FENCE-04", "put_artifact: stored", True)
+_STORED = {teeth: Check("FENCE-04", "put_artifact: stored", teeth) for teeth in (False, True)}
 
 
 def judge_write(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
@@ -164,11 +164,13 @@ def judge_write(record: Record, command: c.Command, answer: Answer, now: int) ->
         if refused is _AFTER_CANCEL:
             return _end(record, CANCELLED, answer, _AFTER_CANCEL, "after a cancel request it must end", command)
         return Violation(refused.clause, refused.reason, f"must be rejected: {_OWN_REASONS[refused]}")
+    # Where completion wins, the table's row of a success after a cancel request comes before that of the holder.
+    held = () if kind is c.Complete and record.cancel is not None else _REFUSED[kind, at, True]
     if not accepted:
-        check = _REFUSED[kind, at, True][0]
+        check = held[0] if held else _WINS
         return Violation(check.clause, check.reason, "must be accepted: the current holder, its lease valid")
     judged = _ACCEPTS[kind](record, command, answer, now)
-    return judged if isinstance(judged, Violation) else (judged[0], _REFUSED[kind, at, True] + judged[1])
+    return judged if isinstance(judged, Violation) else (judged[0], held + judged[1])
 
 
 def refusal(record: Record, command: c.HandleCommand, now: int) -> Check:
@@ -251,11 +253,13 @@ def _skipped(record: Record, command: c.Skip, answer: o.Accepted, now: int) -> J
 
 
 def _uploaded(record: Record, command: c.PutArtifact, answer: o.Accepted, now: int) -> Judged:
-    wrong = spelling(record, command, RUNNING, answer.status, _STORED, "a job whose artifact is stored stays")
+    wrong = spelling(record, command, RUNNING, answer.status, _STORED[True], "a job whose artifact is stored stays")
     if wrong is not None:
         return wrong
     assert isinstance(command.handle, c.Handle)
-    return record._replace(artifact=command.handle.token), (_STORED,)
+    # Stored again, the job refers to it already: whatever is answered, the row says nothing.
+    teeth = record.artifact != command.handle.token
+    return record._replace(artifact=command.handle.token), (_STORED[teeth],)
 
 
 def _failed(record: Record, command: c.Fail, answer: o.Accepted, now: int) -> Judged:

@@ -1,19 +1,21 @@
 """Expected outcomes: what a scenario file says about an outcome, and whether an outcome agrees with it.
 
 What a file does not say is not compared; tokens and reasons can't be said at all. Jobs are named by the number of
-the step that enqueued them. It must never decide what is legal: that is the model's.
+the step that enqueued them, attempts by that of the claim that began them. It must never decide what is legal: that is
+the model's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 from fencepost.model import outcomes as o
-from fencepost.model.commands import Handle, JobId
+from fencepost.model.commands import Handle, HandleRef
+from fencepost.model.paths import Binding, Naming
 from fencepost.model.values import Value
 
 ANY = "any"
@@ -35,7 +37,7 @@ KINDS: dict[str, Kind] = {
     "rejected": Kind(o.Rejected, None, ()),
     "cancel_answer": Kind(o.CancelAnswer, "answer", ("answer",)),
     "recovered": Kind(o.Recovered, "rows", ("rows", "count", "hooked", "failed", "dml")),
-    "artifact": Kind(o.Artifact, None, ()),
+    "artifact": Kind(o.Artifact, "attempt", ("attempt",)),
     "checkpointed": Kind(o.Checkpointed, None, ("cancel",)),
     "probed": Kind(o.Probed, None, ("transactions", "locks")),
     "classified": Kind(o.Classified, "family", ("family",)),
@@ -55,10 +57,13 @@ PARTS: dict[str, Kind] = {
 
 HOLDS = {
     "job": "job",
+    "attempt": "attempt",
     "hooked": "jobs",
     **dict.fromkeys(("handles", "rows", "outcomes", "choices"), "expectations"),
 }
-"""What a field holds that is no plain value: one job, several jobs or None, or expectations of their own."""
+"""What a field holds that is no plain value: one job, an attempt or None, several jobs or None, or expectations of
+their own.
+"""
 
 _BY_TYPE = {kind.type: name for name, kind in (KINDS | PARTS).items()}
 
@@ -74,13 +79,13 @@ class Expected:
     kind: str
     said: tuple[tuple[str, Any], ...] = ()
 
-    def matches(self, outcome: Value | None, jobs: Mapping[int, JobId]) -> bool:
-        """Whether the outcome agrees; `jobs` gives the job's id as the outcome spells it, by enqueuing step."""
+    def matches(self, outcome: Value | None, made: Binding) -> bool:
+        """Whether the outcome agrees; `made` are the jobs and handles of the run, as its outcomes spell them."""
         if self.kind == ANY:
-            return any(choice.matches(outcome, jobs) for choice in self.choices)
+            return any(choice.matches(outcome, made) for choice in self.choices)
         if type(outcome) is not (KINDS | PARTS)[self.kind].type:
             return False
-        return all(_agrees(name, value, getattr(outcome, name), jobs) for name, value in self.said)
+        return all(_agrees(name, value, getattr(outcome, name), made) for name, value in self.said)
 
     @property
     def choices(self) -> tuple[Expected, ...]:
@@ -98,8 +103,8 @@ def any_of(expected: Iterable[Expected]) -> Expected:
     return choices[0] if len(choices) == 1 else Expected(ANY, (("choices", choices),))
 
 
-def expectation_of(outcome: Value, labels: Mapping[JobId, int], due: bool = True) -> Expected:
-    """What a file says to demand this outcome; `labels` gives the enqueuing step of each job that it names.
+def expectation_of(outcome: Value, naming: Naming, due: bool = True) -> Expected:
+    """What a file says to demand this outcome; `naming` tells which step made each job and attempt that it names.
 
     Left unsaid: tokens, reasons, empty instants, and statement counts other than 0, which adapters are free in; without
     `due` also when jobs are due again, which queues are free in.
@@ -112,11 +117,13 @@ def expectation_of(outcome: Value, labels: Mapping[JobId, int], due: bool = True
             continue
         match HOLDS.get(field):
             case "job":
-                seen = labels[seen]
+                seen = naming.jobs[seen].step
             case "jobs":
-                seen = tuple(labels[job] for job in seen)
+                seen = tuple(naming.jobs[job].step for job in seen)
+            case "attempt" if seen is not None:
+                seen = {handle.token: claim for handle, claim in naming.handles.items()}[seen]
             case "expectations":
-                seen = tuple(expectation_of(item, labels, due) for item in seen)
+                seen = tuple(expectation_of(item, naming, due) for item in seen)
         said.append((field, seen))
     return Expected(name, tuple(said))
 
@@ -140,6 +147,8 @@ def relabelled(expected: Expected, label: Callable[[int], int]) -> Expected:
                 return label(value)
             case "jobs" if value is not None:
                 return tuple(map(label, value))
+            case "attempt" if value is not None:
+                return HandleRef(label(value.step), value.nth)
             case "expectations":
                 return tuple(relabelled(item, label) for item in value)
         return value
@@ -147,16 +156,16 @@ def relabelled(expected: Expected, label: Callable[[int], int]) -> Expected:
     return Expected(expected.kind, tuple((name, anew(name, value)) for name, value in expected.said))
 
 
-def jobs_named(expected: Expected) -> tuple[int, ...]:
+def jobs_named(expected: Expected) -> Iterator[int]:
     """The numbers of the enqueuing steps that an expectation names."""
-    steps: list[int] = []
-
-    def note(step: int) -> int:
-        steps.append(step)
-        return step
-
-    relabelled(expected, note)
-    return tuple(steps)
+    for name, value in expected.said:
+        match HOLDS.get(name):
+            case "job":
+                yield value
+            case "jobs":
+                yield from value or ()
+            case "expectations":
+                yield from (step for item in value for step in jobs_named(item))
 
 
 def written(expected: Expected) -> Any:
@@ -177,15 +186,20 @@ def written(expected: Expected) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, HandleRef):
+        return {"step": value.step, "nth": value.nth} if value.nth else value.step
     if not isinstance(value, tuple):
         return value
     return [written(item) if isinstance(item, Expected) else item for item in value]
 
 
-def _agrees(name: str, said: Any, seen: Any, jobs: Mapping[int, JobId]) -> bool:
+def _agrees(name: str, said: Any, seen: Any, made: Binding) -> bool:
     """Whether one field agrees. Claims come in order (CLAIM-08); rows of a sweep and hooked jobs in any order."""
+    jobs = made.jobs
     if name == "job":
         return said in jobs and jobs[said] == seen
+    if name == "attempt" and said is not None:
+        return seen in [handle.token for handle in made.handles.get(said.step, ())[said.nth : said.nth + 1]]
     if name == "dml":
         return seen is None or seen == said  # None: the adapter cannot count statements
     if name == "hooked":
@@ -195,9 +209,9 @@ def _agrees(name: str, said: Any, seen: Any, jobs: Mapping[int, JobId]) -> bool:
     if name == "rows":
         rows = {row.job: row for row in seen}
         named = [(jobs.get(dict(row.said)["job"]), row) for row in said]
-        return len(said) == len(seen) and all(job in rows and row.matches(rows[job], jobs) for job, row in named)
+        return len(said) == len(seen) and all(job in rows and row.matches(rows[job], made) for job, row in named)
     if name in ("handles", "outcomes"):
-        return len(said) == len(seen) and all(item.matches(found, jobs) for item, found in zip(said, seen, strict=True))
+        return len(said) == len(seen) and all(item.matches(found, made) for item, found in zip(said, seen, strict=True))
     return bool(seen == said)
 
 

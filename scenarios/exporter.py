@@ -14,13 +14,14 @@ from typing import Any
 
 import yaml
 from fencepost.model import commands as c
+from fencepost.model.queues import QUEUES
 from fencepost.model.trace import TraceStep
 from fencepost.model.values import Value
 
 from .expected import relabelled, written
 from .format import VERSION, Scenario, ScenarioError
 from .forms import command_name
-from .loader import load
+from .loader import QueuesOf, load
 
 
 def dump(scenario: Scenario) -> str:
@@ -32,18 +33,19 @@ def dump(scenario: Scenario) -> str:
     return _Writer(scenario).text()
 
 
-def write(scenario: Scenario, directory: Path | str) -> Path:
+def write(scenario: Scenario, directory: Path | str, queues_of: QueuesOf = lambda adapters: QUEUES) -> Path:
     """Write the scenario into this directory, made if absent, in one atomic step; return the file's path.
 
     A hand-written scenario is named by its id. A found one is named `<clause>-<hex>` by its content, where the same
     story found again (by another seed, on another adapter) takes the same file; an identical file stays untouched.
+    `queues_of` as for `load`.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     if scenario.found is None:
         path = directory / f"{scenario.id}.yaml"
     else:
-        path = _place(scenario, directory)
+        path = _place(scenario, directory, queues_of)
         scenario = replace(scenario, id=path.stem)
     text = dump(scenario)
     if not path.exists() or path.read_bytes() != text.encode():
@@ -51,14 +53,14 @@ def write(scenario: Scenario, directory: Path | str) -> Path:
     return path
 
 
-def _place(scenario: Scenario, directory: Path) -> Path:
+def _place(scenario: Scenario, directory: Path, queues_of: QueuesOf) -> Path:
     digest = hashlib.sha256(_story(scenario).encode()).hexdigest()
     for length in range(4, len(digest), 4):
         path = directory / f"{scenario.clause}-{digest[:length]}.yaml"
         if not path.exists():
             return path
         try:
-            if _story(load(path)) == _story(scenario):
+            if _story(load(path, queues_of)) == _story(scenario):
                 return path
         except ScenarioError:
             continue  # somebody's damaged file is not ours to replace

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from fencepost.model import commands as c
 from fencepost.model.values import field_names
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic_core import PydanticCustomError
 
 
 class Form(BaseModel):
@@ -99,12 +100,17 @@ _FIELDS: dict[str, Any] = {
 }
 """Fields that are written otherwise than the model holds them, or that have bounds; by name in every command."""
 
-_ANY_CONFIGURATION: dict[str, Any] = {"lease": _Signed, "heartbeat": _Signed}
-"""What a queue is asked to take or to refuse (LEASE-01) has no bounds of its own."""
+_FIELDS_OF: dict[type[c.Command], dict[str, Any]] = {
+    c.Configure: {"lease": _Signed, "heartbeat": _Signed},
+    c.Plant: {"job": int, "seconds": _Signed},
+}
+"""The same for commands of which a field has other bounds than elsewhere: what a queue is asked to take or to refuse
+(LEASE-01), and an instant that may have passed.
+"""
 
 
 def _command_form(command: type[c.Command]) -> type[Form]:
-    known = _ANY_CONFIGURATION if command is c.Configure else _FIELDS
+    known = _FIELDS_OF.get(command, _FIELDS)
     own = {name: command.__annotations__[name] for name in field_names(command) if name not in known}
     hints = get_type_hints(SimpleNamespace(__annotations__=own), vars(c))
     fields: dict[str, Any] = {}
@@ -127,7 +133,7 @@ FromForm = Callable[[Any], Any]
 
 FROM_FORM: dict[str, FromForm] = {
     "handle": lambda form: c.HandleRef(form.step, form.nth),
-    "job": lambda form: form and c.JobRef(form),
+    "job": lambda form: None if form is None else c.JobRef(form),
     "hook": lambda form: form and c.Hook(form.kind, None if form.job is None else c.JobRef(form.job)),
 }
 """From a form's field to the model's value; fields not listed are the same in both."""
@@ -147,6 +153,12 @@ class RowPart(Form):
     due: int | None = None
 
 
+def _claim_or_null(raw: Any) -> Any:
+    if isinstance(raw, str):
+        raise PydanticCustomError("attempt", "must be the step of the claim that began the attempt, or null for none")
+    return raw
+
+
 class OutcomeForm(Form):
     """Every field that an outcome may have; each kind has a form with its own fields of these."""
 
@@ -159,6 +171,7 @@ class OutcomeForm(Form):
     count: int = 0
     failed: bool = False
     dml: int = 0
+    attempt: Annotated[HandleForm, _short("step"), BeforeValidator(_claim_or_null)] | None = None
     cancel: bool = False
     transactions: int = 0
     locks: int = 0

@@ -6,7 +6,7 @@ It must never run a trace nor import an adapter; adapters' names are checked aga
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -39,38 +39,73 @@ def _answers(command: type[c.Command]) -> tuple[str, ...]:
     )
 
 
+_NEEDS: tuple[tuple[Callable[[Any], bool], Callable[[QueueSpec], bool], str], ...] = (
+    (
+        lambda asked: getattr(asked, "due_in", 0) > 0 or getattr(asked, "instant", "") == "due",
+        lambda queue: queue.backs_off,
+        "has no back-off, so no job of it is due later",
+    ),
+    (
+        lambda asked: getattr(asked, "deadline_in", 0) > 0 or getattr(asked, "instant", "") == "deadline",
+        lambda queue: queue.deadline,
+        "has no deadlines",
+    ),
+    (
+        lambda asked: isinstance(asked, c.Plant) and asked.field == "deadline",
+        lambda queue: queue.deadline,
+        "has no deadlines",
+    ),
+    (
+        lambda asked: isinstance(asked, c.Plant) and asked.field == "lease",
+        lambda queue: queue.claims_by_id,
+        "does not look at a lease that is left on a pending job",
+    ),
+    (
+        lambda asked: isinstance(asked, c.Claim) and asked.job is not None,
+        lambda queue: queue.claims_by_id,
+        "cannot be asked for one job",
+    ),
+)
+"""What a command may ask for, what the queue must declare for that, and what is said of one that does not."""
+
 ANSWERS: dict[type[c.Command], tuple[str, ...]] = {command: _answers(command) for command in c.COMMANDS}
 """What each command can answer; anything else in `expect:` is a slip of the pen."""
 
 
-def load(path: Path | str) -> Scenario:
-    """The scenario in this file.
+QueuesOf = Callable[[Sequence[str]], Mapping[str, QueueSpec]]
+"""The queues of the first of these adapters, by key."""
+
+
+def load(path: Path | str, queues_of: QueuesOf = lambda adapters: QUEUES) -> Scenario:
+    """The scenario in this file. `queues_of` is asked, with the adapters that the file names, for a queue that is none
+    of the contract's.
 
     Raises:
         ScenarioError: it cannot be read or is not a scenario; names the file, the step or line, and what to do.
     """
     path = Path(path)
     try:
-        return loads(path.read_text(encoding="utf-8"), str(path))
+        return loads(path.read_text(encoding="utf-8"), str(path), queues_of)
     except OSError as fault:
         raise ScenarioError(f"{path}: cannot be read ({fault.strerror}); check the path") from fault
     except UnicodeDecodeError as fault:
         raise ScenarioError(f"{path}: is not UTF-8 text; save it as UTF-8") from fault
 
 
-def loads(text: str, name: str = "scenario") -> Scenario:
-    """The scenario in this text; `name` stands in errors.
+def loads(text: str, name: str = "scenario", queues_of: QueuesOf = lambda adapters: QUEUES) -> Scenario:
+    """The scenario in this text; `name` stands in errors, `queues_of` as for `load`.
 
     Raises:
         ScenarioError: as `load`.
     """
-    return _Reader(name).read(text)
+    return _Reader(name, queues_of).read(text)
 
 
 class _Reader:
     """One pass over one file. Steps are numbered as they are read; lanes see the prefix and themselves."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, queues_of: QueuesOf) -> None:
+        self.queues_of = queues_of
         self.place = self.name = name
         self.label = self.prefix = 0
         self.all: dict[int, c.Command] = {}
@@ -121,11 +156,15 @@ class _Reader:
     def header(self, file: FileForm) -> None:
         if file.clause not in CLAUSES:
             raise self.fail(f"unknown clause `{file.clause}`{_nearest(file.clause, CLAUSES)}")
-        if file.queue not in QUEUES:
+        queues: Mapping[str, QueueSpec] = QUEUES
+        if file.queue not in queues:
             if file.queue in ALL_QUEUES:
                 raise self.fail(f"queue `{file.queue}` is not built in this version; built: {', '.join(QUEUES)}")
-            raise self.fail(f"unknown queue `{file.queue}`{_nearest(file.queue, QUEUES)}")
-        self.spec = QUEUES[file.queue]
+            named = [*((file.found.adapter,) if file.found is not None else ()), *(file.adapters or ())]
+            queues = self.queues_of(named)
+        if file.queue not in queues:
+            raise self.fail(f"unknown queue `{file.queue}`{_nearest(file.queue, queues)}")
+        self.spec = queues[file.queue]
         if (file.source == MUTANT) != (file.mutant is not None):
             raise self.fail(f"`source: {MUTANT}` and the `mutant` whose story it is go together; write both or neither")
         known = _adapters()
@@ -172,10 +211,19 @@ class _Reader:
             fields["commands"] = tuple(self.inner(inner, known) for inner in fields["commands"])
         command = COMMANDS[do](**fields)
         self.references(fields, known)
-        delays = fields.get("due_in") or fields.get("instant") == "due"
-        if delays and not self.spec.backs_off:
-            raise self.fail(f"queue `{self.spec.key}` has no back-off, so no job of it is due later; leave that out")
+        self.served(do, command)
         return command
+
+    def served(self, do: str, command: c.Command) -> None:
+        """Refuse what the queue has no such thing for."""
+        queue = self.spec
+        verbs = queue.verbs | {"advance"}
+        if command.verb not in verbs:
+            served = ", ".join(name for name, kind in COMMANDS.items() if kind.verb in verbs)
+            raise self.fail(f"queue `{queue.key}` has no `{do}`; it has {served}")
+        for asked, has, lacks in _NEEDS:
+            if asked(command) and not has(queue):
+                raise self.fail(f"queue `{queue.key}` {lacks}; leave that out")
 
     def inner(self, raw: Any, known: Mapping[int, c.Command]) -> c.Command:
         command = self.command(raw, known, ("do",))
@@ -187,10 +235,7 @@ class _Reader:
     def references(self, fields: Mapping[str, Any], known: Mapping[int, c.Command]) -> None:
         handle, job, hook = fields.get("handle"), fields.get("job"), fields.get("hook")
         if handle is not None:
-            claim = self.referred(handle.step, c.Claim, known)
-            most = min(claim.limit, claim.max_claims)
-            if handle.nth >= most:
-                raise self.fail(f"handle {handle.nth} of step {handle.step}: that claim makes at most {most}, from 0")
+            self.claimed(handle, known)
         if job is not None:
             self.referred(job.step, c.Enqueue, known)
         if hook is not None:
@@ -198,6 +243,12 @@ class _Reader:
                 raise self.fail(f"hook `{hook.kind}`: `job` is for `poison`, which must name one")
             if hook.job is not None:
                 self.referred(hook.job.step, c.Enqueue, known)
+
+    def claimed(self, handle: c.HandleRef, known: Mapping[int, c.Command]) -> None:
+        claim = self.referred(handle.step, c.Claim, known)
+        most = min(claim.limit, claim.max_claims)
+        if handle.nth >= most:
+            raise self.fail(f"handle {handle.nth} of step {handle.step}: that claim makes at most {most}, from 0")
 
     def referred(self, label: int, wanted: type[c.Command], known: Mapping[int, c.Command]) -> Any:
         name = command_name(wanted)
@@ -251,8 +302,11 @@ class _Reader:
         self.spelled(expected, command)
         for step in jobs_named(expected):
             self.referred(step, c.Enqueue, self.seen)
+        attempt = dict(expected.said).get("attempt")
+        if attempt is not None:
+            self.claimed(attempt, self.seen)
         for name, value in expected.said:
-            jobs = jobs_named(Expected(kind, ((name, value),)))
+            jobs = tuple(jobs_named(Expected(kind, ((name, value),))))
             if kind != "atomic" and len(set(jobs)) < len(jobs):
                 raise self.fail(f"`{name}` of `{kind}` names a job twice; name each once")
         return expected
@@ -325,6 +379,8 @@ def _frozen(name: str, value: Any) -> Any:
     if name in ("handles", "rows"):
         part = name[:-1]
         return tuple(Expected(part, tuple((f, item[f]) for f in PARTS[part].fields if f in item)) for item in value)
+    if name == "attempt":
+        return value and c.HandleRef(**value)
     return tuple(value) if isinstance(value, list) else value
 
 

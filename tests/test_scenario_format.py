@@ -1,13 +1,15 @@
-"""Scenario files: what is written is what is read, and an expectation accepts what it says."""
+"""Scenario files: what is written is what is read, and shipped files are in their places."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.clauses import BUILT, CLAUSES
+from fencepost.model.paths import Naming
 from fencepost.model.trace import Trace, TraceStep, trace_of
 from fencepost.scenarios import Expected, Found, Scenario, ScenarioError, dump, expectation_of, load, loads, write
 from fencepost.scenarios.expected import KINDS
@@ -15,16 +17,17 @@ from fencepost.scenarios.forms import MOST
 from fencepost.scenarios.loader import ANSWERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenario_made import ATTEMPTS, JOBS, MADE, NAMING, declared, run_of, scenario
 
 FILES = sorted((Path(__file__).parent.parent / "scenarios").glob("*/*.yaml"))
 PREFIX = (c.Enqueue(), c.Enqueue(1, 60), c.Claim(1, 2, 2))
-JOBS: dict[int, c.JobId] = {1: 101, 2: "job-2"}
-LABELS: dict[c.JobId, int] = {job: label for label, job in JOBS.items()}
+"""What makes all that `MADE` holds."""
 
 
-def scenario(trace: Trace, **other: object) -> Scenario:
-    fields: dict[str, object] = {"id": "made-up", "clause": "FENCE-02", "queue": "mutation", "title": "made up"}
-    return Scenario(trace=trace, **(fields | other))  # type: ignore[arg-type]
+@pytest.fixture(autouse=True, scope="module")
+def everything() -> Iterator[None]:
+    with declared():
+        yield
 
 
 # What is written is what is read -------------------------------------------------------------------------------------
@@ -44,18 +47,22 @@ writes = st.one_of(
     st.builds(c.Renew, handle_refs, leases),
     st.builds(c.Complete, handle_refs),
     st.builds(c.Fail, handle_refs, st.sampled_from(("infra", "content", "cancel", "lease", "limit")), codes),
+    st.builds(c.Skip, handle_refs),
     st.builds(c.Release, handle_refs),
     st.builds(c.Acknowledge, handle_refs),
     st.builds(c.RequestCancel, job_refs, st.booleans()),
 )
 moves = st.builds(c.Advance, seconds) | st.builds(
-    c.AdvanceTo, st.sampled_from(("expiry", "due")), job_refs, st.integers(-2, 2)
+    c.AdvanceTo, st.sampled_from(("expiry", "due", "deadline")), job_refs, st.integers(-2, 2)
 )
 acts = st.one_of(
     writes,
-    st.builds(c.Enqueue, st.integers(1, 3), seconds),
-    st.builds(c.Claim, workers, seconds, seconds, leases, st.none() | hooks),
+    st.builds(c.Enqueue, st.integers(1, 3), seconds, seconds),
+    st.builds(c.Claim, workers, seconds, seconds, leases, st.none() | hooks, st.none() | job_refs),
     st.builds(c.Checkpoint, handle_refs),
+    st.builds(c.PutArtifact, handle_refs),
+    st.builds(c.ReadArtifact, job_refs),
+    st.builds(c.Plant, job_refs, st.sampled_from(("deadline", "lease")), numbers),
     st.builds(c.Recover, st.integers(1, 9), st.none() | hooks),
     st.builds(c.Tick, workers),
     st.builds(c.StartUp, st.integers(0, 1)),
@@ -70,9 +77,9 @@ acts = st.one_of(
     st.builds(c.Crash, workers),
 )
 
-jobs = st.sampled_from(tuple(JOBS.values()))
+jobs = st.sampled_from(JOBS)
 job_lists = st.lists(jobs, unique=True).map(tuple)
-stored = st.sampled_from(("pending", "running", "succeeded", "failed", "canceled"))
+stored = st.sampled_from(("pending", "running", "succeeded", "failed", "canceled", "skipped"))
 dues = st.none() | seconds
 
 
@@ -91,6 +98,7 @@ def answers(command: c.Command) -> st.SearchStrategy[o.Outcome]:
         "rejected": st.builds(o.Rejected, codes),
         "cancel_answer": st.builds(o.CancelAnswer, st.sampled_from(("cancelled", "recorded", "terminal"))),
         "recovered": st.builds(o.Recovered, rows, seconds, st.none() | job_lists, st.booleans(), dues),
+        "artifact": st.builds(o.Artifact, st.none() | st.sampled_from(ATTEMPTS)),
         "checkpointed": st.builds(o.Checkpointed, st.booleans()),
         "probed": st.builds(o.Probed, seconds, seconds),
         "classified": st.builds(o.Classified, st.none() | codes),
@@ -121,7 +129,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             label += 1
             steps.append(TraceStep(label, command))
             if draw(st.booleans()):
-                said = [expectation_of(outcome, LABELS) for outcome in draw(st.lists(answers(command), max_size=2))]
+                said = [expectation_of(outcome, NAMING) for outcome in draw(st.lists(answers(command), max_size=2))]
                 if said:
                     expected[label] = said[0] if len(said) == 1 else Expected("any", (("choices", tuple(said)),))
         numbered.append(tuple(steps))
@@ -148,7 +156,7 @@ def test_what_is_written_is_what_is_read(made: Scenario) -> None:
 @given(st.data())
 def test_an_outcome_agrees_with_its_own_expectation(data: st.DataObject) -> None:
     outcome = data.draw(acts.flatmap(answers))
-    assert expectation_of(outcome, LABELS).matches(outcome, JOBS)
+    assert expectation_of(outcome, NAMING).matches(outcome, MADE)
 
 
 def test_every_command_and_every_outcome_can_be_written() -> None:
@@ -161,8 +169,8 @@ def test_a_step_is_one_line_without_defaults() -> None:
     made = scenario(
         trace_of(c.Enqueue(), c.Claim(2), c.AdvanceTo("expiry", c.JobRef(1)), c.Complete(c.HandleRef(2))),
         expected={
-            2: expectation_of(o.Claimed((c.Handle(7, 2, 9),)), {7: 1}),
-            4: expectation_of(o.Rejected("late"), {}),
+            2: expectation_of(o.Claimed((c.Handle(7, 2, 9),)), run_of(o.Enqueued(7))[1]),
+            4: expectation_of(o.Rejected("late"), Naming()),
         },
     )
     assert dump(made).splitlines()[6:] == [
@@ -174,6 +182,27 @@ def test_a_step_is_one_line_without_defaults() -> None:
     ]
 
 
+def test_what_only_some_queues_know_is_written_in_a_line_too() -> None:
+    job = c.JobRef(1)
+    made = scenario(
+        trace_of(
+            c.Enqueue(deadline_in=60), c.Plant(job, "deadline", -5), c.Claim(1, job=job), c.PutArtifact(c.HandleRef(3)),
+            c.ReadArtifact(job), c.AdvanceTo("deadline", job), c.Skip(c.HandleRef(3)),
+        ),
+        expected={5: expectation_of(o.Artifact(None), Naming()), 7: expectation_of(o.Accepted("skipped"), Naming())},
+    )  # fmt: skip
+    assert dump(made).splitlines()[7:] == [
+        "  - {do: enqueue, deadline_in: 60}",
+        "  - {do: plant, job: 1, field: deadline, seconds: -5}",
+        "  - {do: claim, worker: 1, job: 1}",
+        "  - {do: put_artifact, handle: 3}",
+        "  - {do: read_artifact, job: 1, expect: {artifact: null}}",
+        "  - {do: advance_to, instant: deadline, job: 1}",
+        "  - {do: skip, handle: 3, expect: {accepted: skipped}}",
+    ]
+    assert loads(dump(made)) == made
+
+
 def test_a_default_that_a_file_spelled_out_is_left_out() -> None:
     # Commands are kept, so the first to make one decides which of two equal strings it holds.
     code = "".join(("PAGE_VALIDATION", "_FAILED"))
@@ -183,12 +212,19 @@ def test_a_default_that_a_file_spelled_out_is_left_out() -> None:
 
 
 def test_a_shortened_trace_is_numbered_anew() -> None:
-    steps = (TraceStep(4, c.Enqueue()), TraceStep(9, c.Claim(1)), TraceStep(12, c.Complete(c.HandleRef(9))))
-    made = scenario(Trace(steps), expected={9: expectation_of(o.Claimed((c.Handle(1, 1),)), {1: 4})})
+    claimed = o.Claimed((c.Handle(1, 1, "a"),))
+    commands = c.Enqueue(), c.Claim(1), c.Complete(c.HandleRef(9)), c.ReadArtifact(c.JobRef(4))
+    steps = tuple(TraceStep(label, command) for label, command in zip((4, 9, 12, 17), commands, strict=True))
+    naming = Naming()
+    naming.note(4, o.Enqueued(1))
+    naming.note(9, claimed)
+    expected = {9: expectation_of(claimed, naming), 17: expectation_of(o.Artifact("a"), naming)}
+    made = scenario(Trace(steps), expected=expected)
     read = loads(dump(made))
-    assert [step.label for step in read.trace.steps] == [1, 2, 3]
+    assert dump(made).splitlines()[-1] == "  - {do: read_artifact, job: 1, expect: {artifact: 2}}"
+    assert [step.label for step in read.trace.steps] == [1, 2, 3, 4]
     assert read.trace.steps[2].command == c.Complete(c.HandleRef(2))
-    assert read.expected[2].matches(o.Claimed((c.Handle(5, 1),)), {1: 5})
+    assert read.expected[2].matches(o.Claimed((c.Handle(5, 1),)), run_of(o.Enqueued(5))[0])
 
 
 @pytest.mark.parametrize(
@@ -197,109 +233,6 @@ def test_a_shortened_trace_is_numbered_anew() -> None:
 def test_what_only_a_run_knows_is_not_written(command: c.Command) -> None:
     with pytest.raises(ScenarioError, match=r"made-up: .*(does not hold|bound to a run)"):
         dump(scenario(trace_of(command)))
-
-
-# What an expectation accepts -----------------------------------------------------------------------------------------
-
-HEAD = "fencepost: 1\nid: x\nclause: FENCE-02\nqueue: backfill\ntitle: t\n"
-STEPS = "steps:\n- {do: enqueue}\n- {do: enqueue}\n- {do: claim, worker: 1, limit: 2, max_claims: 2}\n"
-
-
-def expecting(step: str, expect: str) -> Expected:
-    return loads(f"{HEAD}{STEPS}- {{{step}, expect: {expect}}}").expected[4]
-
-
-def handles(*ids: c.JobId) -> tuple[c.Handle, ...]:
-    return tuple(c.Handle(job, 1, 3) for job in ids)
-
-
-SWEPT = "{recovered: [{job: 1, status: pending}, {job: 2, status: failed}], count: 2}"
-ROWS = (o.RecoveredRow(101, "pending", 50), o.RecoveredRow("job-2", "failed"))
-
-
-@pytest.mark.parametrize(
-    ("step", "expect", "agrees", "differs"),
-    [
-        ("do: enqueue", "enqueued", [o.Enqueued(1), o.Enqueued(2, 0)], [o.REJECTED, o.CONFLICT]),
-        (
-            "do: claim, worker: 1",
-            "{claimed: [{job: 1}, {job: 2}]}",
-            [o.Claimed(handles(101, "job-2")), o.Claimed(handles(101, "job-2"), (101,))],
-            [o.Claimed(handles("job-2", 101)), o.Claimed(handles(101)), o.Claimed(), o.HookRaised()],
-        ),
-        (
-            "do: claim, worker: 1",
-            "{claimed: [{job: 1}], hooked: [1]}",
-            [o.Claimed(handles(101), (101,))],
-            [
-                o.Claimed(handles(101)),
-                o.Claimed(handles(101), ("job-2",)),
-                o.Claimed(handles(101), ()),
-                o.Claimed(handles(101), (101, 101)),
-            ],
-        ),
-        ("do: complete, handle: 3", "rejected", [o.REJECTED, o.Rejected("stale")], [o.Accepted("succeeded")]),
-        (
-            "do: fail, handle: 3",
-            "{accepted: pending, due: 50}",
-            [o.Accepted("pending", 50)],
-            [o.Accepted("pending", 51), o.Accepted("pending"), o.Accepted("failed", 50)],
-        ),
-        (
-            "do: complete, handle: 3",
-            "{any: [rejected, {accepted: cancelled}]}",
-            [o.REJECTED, o.Accepted("cancelled")],
-            [o.Accepted("succeeded"), o.CONFLICT],
-        ),
-        (
-            "do: recover",
-            SWEPT,
-            [o.Recovered(ROWS, 2), o.Recovered(ROWS[::-1], 2, (101,), True, 5)],
-            [o.Recovered(ROWS, 3), o.Recovered(ROWS[:1], 2), o.Recovered((ROWS[0], ROWS[0]), 2)],
-        ),
-        (
-            "do: recover",
-            "{recovered: [], count: 0, dml: 0}",
-            [o.Recovered(dml=0), o.Recovered()],
-            [o.Recovered(dml=1), o.Recovered(ROWS, 2, dml=0)],
-        ),
-        (
-            "do: recover, hook: raise",
-            "{hook_raised: [1]}",
-            [o.HookRaised((101,))],
-            [o.HookRaised(), o.HookRaised((9,))],
-        ),
-        (
-            "do: checkpoint, handle: 3",
-            "{checkpointed: {cancel: true}}",
-            [o.Checkpointed(True)],
-            [o.Checkpointed(False)],
-        ),
-        ("do: classify, code: X", "{classified: null}", [o.Classified(None)], [o.Classified("LEASE")]),
-        (
-            "do: atomically, commands: [{do: complete, handle: 3}]",
-            "{atomic: [rejected]}",
-            [o.Atomic((o.REJECTED,))],
-            [o.Atomic(()), o.Atomic((o.Accepted("succeeded"),)), o.REJECTED],
-        ),
-    ],
-)
-def test_an_expectation_accepts_what_it_says(
-    step: str, expect: str, agrees: list[o.Outcome], differs: list[o.Outcome]
-) -> None:
-    expected = expecting(step, expect)
-    assert [outcome for outcome in agrees if not expected.matches(outcome, JOBS)] == []
-    assert [outcome for outcome in differs if expected.matches(outcome, JOBS)] == []
-    assert not expected.matches(None, JOBS)
-
-
-def test_a_job_that_was_never_enqueued_agrees_with_nothing() -> None:
-    assert not expecting("do: claim, worker: 1", "{claimed: [{job: 1}]}").matches(o.Claimed(handles(101)), {})
-
-
-def test_an_expectation_describes_itself_in_the_words_of_the_file() -> None:
-    expected = expecting("do: complete, handle: 3", "{any: [rejected, {accepted: cancelled}]}")
-    assert expected.describe() == "rejected or accepted: cancelled"
 
 
 # Files ---------------------------------------------------------------------------------------------------------------

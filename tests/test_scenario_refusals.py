@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from fencepost.model.queues import BACKFILL, QUEUES
 from fencepost.scenarios import ScenarioError, load, loads
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,7 +48,7 @@ REFUSED_FILES = {
     "id as path": (file(id="../x"), "s: `id`: string should match"),
     "unknown clause": (file(clause="FENCE-2"), "s: unknown clause `FENCE-2`; did you mean `FENCE-02`?"),
     "unknown queue": (file(queue="backfil"), "s: unknown queue `backfil`; did you mean `backfill`?"),
-    "queue not built": (file(queue="image"), "s: queue `image` is not built in this version; built: backfill"),
+    "queue not built": (file(queue="image"), "s: queue `image` is not built in this version; built: build, "),
     "unknown adapter": (file(adapters="[sqlit]"), "s: unknown adapter `sqlit`; did you mean `sqlite`?"),
     "no adapters": (file(adapters="[]"), "s: `adapters`: list should have at least 1 item"),
     "found": (file(found="{adapter: pg, sed: 1}"), "s: unknown key `found.sed`"),
@@ -120,6 +122,12 @@ REFUSED_STEPS = {
     ),
     "due later": ("{do: enqueue, due_in: 60}", "queue `backfill` has no back-off, so no job of it is due later"),
     "to be due": ("{do: advance_to, instant: due, job: 1}", "queue `backfill` has no back-off"),
+    "deadline": ("{do: enqueue, deadline_in: 60}", "queue `backfill` has no deadlines; leave that out"),
+    "to a deadline": ("{do: advance_to, instant: deadline, job: 1}", "queue `backfill` has no deadlines"),
+    "claim of one job": ("{do: claim, worker: 1, job: 1}", "queue `backfill` cannot be asked for one job; leave"),
+    "verb of others": ("{do: skip, handle: 2}", "queue `backfill` has no `skip`; it has enqueue, claim, renew"),
+    "verb of others inside": ("{do: atomically, commands: [{do: skip, handle: 2}]}", "queue `backfill` has no `skip`"),
+    "job of step 0": ("{do: request_cancel, job: 0}", "refers to step 0, which is no earlier step"),
     "dangling": ("{do: complete, handle: 7}", "refers to step 7, which is no earlier step"),
     "wrong kind": ("{do: complete, handle: 1}", "refers to step 1, which is `enqueue`; it must be `claim`"),
     "no such handle": ("{do: complete, handle: {step: 2, nth: 1}}", "handle 1 of step 2: that claim makes at most 1"),
@@ -171,12 +179,63 @@ REFUSED_STEPS = {
 }
 """What may be wrong with a third step, after an `enqueue` and a `claim`."""
 
+REFUSED_OF_BUILDS = {
+    "cancel": ("{do: request_cancel, job: 1}", "queue `build` has no `request_cancel`; it has enqueue, claim"),
+    "unknown field": ("{do: plant, job: 1, field: due, seconds: 1}", "`field`: input should be 'deadline' or 'lease'"),
+    "claim of a claim": ("{do: claim, worker: 1, job: 2}", "refers to step 2, which is `claim`; it must be `enqueue`"),
+    "atomic upload": (
+        "{do: atomically, commands: [{do: put_artifact, handle: 2}]}",
+        "`put_artifact` cannot stand inside `atomically`",
+    ),
+    "artifact of a job": (
+        "{do: read_artifact, job: 1, expect: {artifact: 1}}",
+        "refers to step 1, which is `enqueue`; it must be `claim`",
+    ),
+    "artifact of nobody": (
+        "{do: read_artifact, job: 1, expect: {artifact: none}}",
+        "`artifact`: must be the step of the claim that began the attempt, or null for none, not 'none'",
+    ),
+    "artifact of the future": ("{do: read_artifact, job: 1, expect: {artifact: 9}}", "refers to step 9, which is no"),
+    "no such attempt": (
+        "{do: read_artifact, job: 1, expect: {artifact: {step: 2, nth: 1}}}",
+        "handle 1 of step 2: that claim makes at most 1",
+    ),
+    "artifact of an upload": (
+        "{do: put_artifact, handle: 2, expect: {artifact: 2}}",
+        "`put_artifact` cannot answer `artifact`; it answers accepted, rejected",
+    ),
+}
+"""The same on `build`."""
 
-@pytest.mark.parametrize(("step", "message"), REFUSED_STEPS.values(), ids=REFUSED_STEPS)
-def test_a_bad_step_is_refused(step: str, message: str) -> None:
+REFUSED_PLANTS = {
+    "screenshot": ("deadline", "has no `plant`; it has enqueue"),
+    "due": ("deadline", "has no deadlines"),
+    "late": ("lease", "does not look at a lease that is left on a pending job; leave that out"),
+}
+"""What cannot be planted in queues that have the one, or the other, or neither."""
+
+
+@pytest.mark.parametrize(
+    ("queue", "step", "message"),
+    [("backfill", *refused) for refused in REFUSED_STEPS.values()]
+    + [("build", *refused) for refused in REFUSED_OF_BUILDS.values()],
+    ids=[*REFUSED_STEPS, *REFUSED_OF_BUILDS],
+)
+def test_a_bad_step_is_refused(queue: str, step: str, message: str) -> None:
     with pytest.raises(ScenarioError) as refusal:
-        loads(steps(step), "s")
+        loads(steps(step).replace("backfill", queue), "s")
     assert str(refusal.value).startswith(f"s, step 3: {message}")
+
+
+@pytest.mark.parametrize(("queue", "field", "message"), [(key, *each) for key, each in REFUSED_PLANTS.items()])
+def test_what_a_queue_does_not_look_at_is_not_planted(
+    queue: str, field: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(QUEUES, "due", replace(BACKFILL, key="due", claims_by_id=True))
+    monkeypatch.setitem(QUEUES, "late", replace(BACKFILL, key="late", deadline=True))
+    with pytest.raises(ScenarioError) as refusal:
+        loads(steps(f"{{do: plant, job: 1, field: {field}, seconds: 5}}").replace("backfill", queue), "s")
+    assert str(refusal.value).startswith(f"s, step 3: queue `{queue}` {message}")
 
 
 def test_the_file_that_the_refused_ones_vary_is_good() -> None:
@@ -184,6 +243,15 @@ def test_the_file_that_the_refused_ones_vary_is_good() -> None:
     loads(steps("{do: claim, worker: 1, limit: 0, lease: 1}", "{do: configure, lease: -1, heartbeat: 0}"))
     loads(file(queue="mutation", steps="[{do: enqueue, due_in: 60}, {do: advance_to, instant: due, job: 1}]"))
     loads(steps("{do: complete, handle: 2, expect: rejected}"))
+    builds = steps(
+        "{do: claim, worker: 1, job: 1}",
+        "{do: plant, job: 1, field: deadline, seconds: -5}",
+        "{do: plant, job: 1, field: lease, seconds: 5}",
+        "{do: advance_to, instant: deadline, job: 1}",
+        "{do: enqueue, deadline_in: 5}",
+        "{do: read_artifact, job: 1, expect: {any: [{artifact: 2}, {artifact: null}]}}",
+    )
+    loads(builds.replace("backfill", "build"))
     loads(file(schedule="'12'", together=LANES, adapters="[pg, memory, 'their.queue:Adapter']"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,8 +10,12 @@ import click
 from fencepost.conformance.replay import replay, told
 from fencepost.conformance.selection import chosen_adapter
 from fencepost.conformance.session import Session
+from fencepost.model.queues import QueueSpec
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, load
+
+DEFAULT = "sqlite"
+"""Where a file is replayed that says nothing of adapters."""
 
 
 def replay_files(files: Iterable[Path], adapter: str | None) -> int:
@@ -22,7 +26,11 @@ def replay_files(files: Iterable[Path], adapter: str | None) -> int:
         UnknownName: there is no such adapter.
         AdapterError: the adapter cannot be driven.
     """
-    work = [(path, scenario, adapter or home(scenario)) for path in files for scenario in [load(path)]]
+
+    def queues_of(named: Sequence[str]) -> Mapping[str, QueueSpec]:
+        return chosen_adapter(adapter or (*named, DEFAULT)[0]).queues
+
+    work = [(path, scenario, adapter or home(scenario)) for path in files for scenario in [load(path, queues_of)]]
     classes = {name: chosen_adapter(name) for _, _, name in work}
     good = True
     with ExitStack() as stack:
@@ -41,4 +49,4 @@ def home(scenario: Scenario) -> str:
     """Where a file is replayed that nobody said it for: where it was found, or the first adapter that it names."""
     if scenario.found is not None:
         return scenario.found.adapter
-    return scenario.adapters[0] if scenario.adapters else "sqlite"
+    return scenario.adapters[0] if scenario.adapters else DEFAULT
