@@ -246,12 +246,20 @@ def explain(clause: str) -> int:
     epilog="""\b
 Examples:
   fencepost mutants --clause=FENCE-02
-  fencepost mutants --adapter=sqlite --seeds=20 --json=kills.json"""
+  fencepost mutants --adapter=sqlite --seeds=20 --json=kills.json
+  fencepost mutants --export=scenarios/regressions"""
 )
 @click.option("--adapter", "adapters", multiple=True, metavar="NAME", help="Only on sqlite or pg; may be repeated.")
 @_clauses
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this mutant; may be repeated.")
 @click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Runs of each mutant.")
+@click.option(
+    "--export",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Instead, write each mutant's shortest story into this folder, as a scenario file.",
+)
 @_profile("quick")
 @_json
 @_server
@@ -260,6 +268,7 @@ def mutants(
     clauses: tuple[str, ...],
     ids: tuple[str, ...],
     seeds: int,
+    folder: Path | None,
     profile: str,
     file: Path | None,
     pg_dsn: str | None,
@@ -269,9 +278,14 @@ def mutants(
 
     Each is planted in the reference queue, and must be found under the clause that it breaks.
 
-    Exit code 1 if a mutant survived or was found under another name.
+    Exit code 1 if a mutant survived or was found under another name, or if it has no story to export.
     """
     _use_server(pg_dsn, pg_image)
+    if folder is not None:
+        _without("--export", adapters="--adapter", seeds="--seeds", profile="--profile", file="--json")
+        from .commands.regressions import export_stories
+
+        return export_stories(clauses, ids, _writable_folder(folder, "--export"))
     from .commands.measure import kill_mutants
 
     return kill_mutants(adapters, clauses, ids, seeds, profile, _writable(file))
@@ -326,18 +340,32 @@ def engine(seconds: float, file: Path | None, pg_dsn: str | None, pg_image: str 
     return bench_engine(seconds, _writable(file))
 
 
+def _without(option: str, **others: str) -> None:
+    """Refuse what was given beside an option that it means nothing to; `others` are options by parameter."""
+    context = click.get_current_context()
+    for parameter, other in others.items():
+        if context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{other} means nothing to {option}; leave one of them out")
+
+
 def _writable(file: Path | None) -> Path | None:
     """The file of --json, if it will be possible to write it: better said before a long run than after it."""
     if file is not None:
         if file.is_dir():
             raise click.UsageError(f"--json {file}: that is a folder; give the name of a file")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise click.UsageError(f"--json {file}: {error.strerror}; give another place") from None
-        if not os.access(file.parent, os.W_OK):
-            raise click.UsageError(f"--json {file}: the folder cannot be written to; give another place")
+        _writable_folder(file.parent, f"--json {file}")
     return file
+
+
+def _writable_folder(folder: Path, where: str) -> Path:
+    """The folder, made if absent, if files can be written into it; `where` stands in the error."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"{where}: {error.strerror}; give another place") from None
+    if not os.access(folder, os.W_OK):
+        raise click.UsageError(f"{where}: the folder cannot be written to; give another place")
+    return folder
 
 
 if __name__ == "__main__":

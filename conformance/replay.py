@@ -67,8 +67,9 @@ def replay(session: Session, scenario: Scenario) -> Replayed:
         return Replayed("diverged", scenario.trace, None, str(error))
     if played.violation is not None:
         return Replayed("fail", played.trace, played.violation, played.violation.why)
-    # What was found did break the clause, also where the judge has no check to make once all is right.
-    if scenario.clause not in played.tested and scenario.found is None:
+    # What was found or planted did break the clause, also where the judge has no check to make once all is right.
+    shown = scenario.found is not None or scenario.mutant is not None
+    if scenario.clause not in played.tested and not shown:
         return Replayed("not exercised", played.trace, None, f"no step of it tests {scenario.clause}")
     return Replayed("pass", played.trace, None, played.orders)
 

@@ -81,8 +81,8 @@ async def first_failure(
     bound: int | None = None,
     on_schedule: OnSchedule | None = None,
 ) -> Certified:
-    """The first of at most `most` schedules of any trace with lanes that breaks this clause (None: any), in the order of
-    context switches; `bound` leaves out schedules with more preemptions. Raises as `certify`.
+    """The first of at most `most` schedules of any trace with lanes that breaks this clause, or any if it is None, in
+    the order of context switches; `bound` leaves out schedules with more preemptions. Raises as `certify`.
     """
     async with lanes_of(adapter, spec, trace) as lanes:
         return await _exhaust(lanes, _Tally(on_schedule, clause), most, bound=bound)
