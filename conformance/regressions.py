@@ -55,9 +55,9 @@ def _at_once(planted: Sequence[Planted], right: Right, title: str) -> Scenario:
     stories = [_told(each, trace, title) for each in planted if (trace := first_race(each)) is not None]
     for tried in (stories, [replace(story, trace=_unscheduled(story.trace)) for story in stories]):
         answered = [_passed(story, right, _failing(story, planted)) for story in tried]
-        # Of those that are meant for equally many adapters, the first one.
-        story, answers = max(zip(tried, answered, strict=True), key=lambda pair: len(pair[1]))
-        if answers:
+        if any(answered):
+            # Of those that are meant for equally many adapters, the first one.
+            story, answers = max(zip(tried, answered, strict=True), key=lambda pair: len(pair[1]))
             said = expectations(story.trace, QUEUES[story.queue]) | _agreed(answers.values())
             return replace(story, adapters=tuple(answers), expected=said)
     raise LookupError(f"{planted[0].id}: no race breaks {planted[0].clause} and is legal on a right queue")
