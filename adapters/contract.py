@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from fencepost.model import commands as c
-from fencepost.model.outcomes import Outcome, Row
+from fencepost.model.outcomes import DONE, Outcome, Row
 from fencepost.model.queues import QUEUES, QueueSpec, narrowed
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ class HookFailed(Exception):
 
 
 Clock: TypeAlias = Literal["argument", "override", "shifted", "real"]
+
+
+VERBS = frozenset(kind.verb for kind in c.COMMANDS) - {c.Advance.verb}
+"""All verbs that an actor can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +63,32 @@ class Capabilities:
     row_locks: bool = False
     """Rows stay locked until commit, so a locked head can be skipped (CLAIM-11, CLAIM-14)."""
 
+    @classmethod
+    def only(cls, *verbs: str, **more: Any) -> Capabilities:
+        """An adapter that serves these verbs alone, and `crash`, which every actor does; `more` are other fields than
+        `without`.
+        """
+        without = VERBS - {c.Crash.verb, *verbs}
+        return cls(**{"hooks": False, "counts_statements": False, **more}, without=without)
+
     def of(self, queue: QueueSpec) -> QueueSpec:
         """The queue as far as it can be driven: what engines generate, and what applies, is read from this one."""
         exact = self.clock in ("argument", "override")
         return narrowed(queue, hooks=self.hooks, exact_clock=exact, without=self.without)
 
 
+Look: TypeAlias = Callable[[], Coroutine[object, object, object]]
+
+while_hooked: ContextVar[Look | None] = ContextVar("while_hooked", default=None)
+"""Who looks on while a hook runs, and so while the transaction is open that it runs in: a control of the harness's."""
+
+
 class HookRun:
     """A hook as the adapter runs it: call it with the job ids, before the commit, on the session it may use.
 
-    It never suspends, so a cancellation that it raises is always its own, and never that of the task that runs it.
-    `given` are the ids of the last call; the adapter reports them in its outcome.
+    `await run(jobs)`, or `run.call(jobs)` where nothing can be awaited. Unless somebody looks on it never suspends, so
+    a cancellation that it raises is always its own, and never that of the task that runs it. `given` are the ids of
+    the last call; the adapter reports them in its outcome.
     """
 
     __slots__ = ("given", "hook")
@@ -83,12 +104,49 @@ class HookRun:
             HookFailed: kind `raise`, or kind `poison` when its job is among `jobs`.
             asyncio.CancelledError: kind `cancel`.
         """
+        look = while_hooked.get()
+        if look is not None:
+            await look()
+        self._end(jobs)
+
+    def call(self, jobs: tuple[c.JobId, ...]) -> None:
+        """The same as a plain function. Raises as `await run(jobs)` does."""
+        look = while_hooked.get()
+        if look is not None:
+            looking = look()
+            try:
+                looking.send(None)  # a plain adapter's verbs never suspend; what does is left alone
+            except StopIteration:
+                pass
+            finally:
+                looking.close()
+        self._end(jobs)
+
+    def _end(self, jobs: tuple[c.JobId, ...]) -> None:
         self.given = jobs
         kind = self.hook.kind
         if kind == "cancel":
             raise asyncio.CancelledError
         if kind == "raise" or (kind == "poison" and self.hook.job in jobs):
             raise HookFailed
+
+
+def serves(actor: object, verb: str) -> bool:
+    """Whether the actor has a method for this verb, one that takes a command and the clock."""
+    method = getattr(actor, verb, None)
+    try:
+        signature(method).bind(None, 0)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def unserved(actor: object, form: str, verb: str) -> AdapterError:
+    """The fault of an actor that lacks this verb; `form` is `def` or `async def`."""
+    return AdapterError(
+        f"{type(actor).__name__} has no verb {verb!r}; write `{form} {verb}(self, command, now)`, "
+        f"or declare Capabilities(without=frozenset({{{verb!r}}}))"
+    )
 
 
 class Actor:
@@ -102,11 +160,21 @@ class Actor:
         """
         method: Callable[[c.Command, int], Awaitable[Outcome]] | None = getattr(self, command.verb, None)
         if method is None:
-            raise AdapterError(f"{type(self).__name__} has no verb {command.verb!r}; write `async def {command.verb}`")
+            raise unserved(self, "async def", command.verb)
         return await method(command, now)
 
+    def has(self, verb: str) -> bool:
+        """Whether there is a method for this verb. One that overrides `perform` may serve others besides."""
+        return serves(self, verb)
+
+    async def crash(self, command: c.Crash, now: int) -> Outcome:
+        """The worker's process dies, and another takes its place."""
+        await self.close()
+        return DONE
+
     async def close(self) -> None:
-        """Drop this actor's connections; one without connections has nothing to do."""
+        """Drop this actor's connections, and let the next verb open new ones; one without connections has nothing to
+        do."""
 
 
 class Adapter(abc.ABC):

@@ -115,7 +115,7 @@ class MemoryActor(Actor):
             return o.Claimed(tuple(handles))
         run = HookRun(command.hook)
         try:
-            await run(tuple(job.id for job in jobs))
+            await store.call(run, tuple(job.id for job in jobs))
         except HOOK_ERRORS:
             store.roll_back(before)
             return o.HookRaised(run.given)
@@ -294,7 +294,7 @@ class MemoryActor(Actor):
 
     async def probe(self, command: c.Probe, now: int) -> o.Outcome:
         """Nothing stays open between calls (CLAIM-09)."""
-        return IDLE
+        return o.Probed(1, 0) if self._store.open else IDLE
 
     async def configure(self, command: c.Configure, now: int) -> o.Outcome:
         """Refuse a lease shorter than three heartbeats (LEASE-01)."""

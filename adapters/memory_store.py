@@ -53,7 +53,7 @@ class Store:
     """The jobs of one queue, oldest first, with the last published row of each, and the source of the draws."""
 
     __slots__ = (
-        "cancelled", "jobs", "mints", "one_instant", "owner_alone_repeats", "random", "rows", "seed", "spec",
+        "cancelled", "jobs", "mints", "one_instant", "open", "owner_alone_repeats", "random", "rows", "seed", "spec",
         "terminal",
     )  # fmt: skip
 
@@ -68,6 +68,7 @@ class Store:
         self.terminal = spec.terminal
         self.jobs: dict[c.JobId, Job] = {}
         self.rows: dict[c.JobId, o.Row] = {}
+        self.open = False
         self.seed = seed
         self.random = Random(seed)
 
@@ -200,6 +201,14 @@ class Store:
             self.finish(job, FAILED, EXHAUSTED_CODE, now)
         return o.RecoveredRow(job.id, job.status)
 
+    async def call(self, hook: HookRun, jobs: tuple[c.JobId, ...]) -> None:
+        """Run a hook while what it is about can still be rolled back: an open transaction, if ever there is one."""
+        self.open = True
+        try:
+            await hook(jobs)
+        finally:
+            self.open = False
+
     async def sweep(self, now: int, batch: int = 10, hook: c.Hook | None = None, dead: str | None = None) -> o.Outcome:
         """Recover in transactions of `batch` rows; running rows of owners with the prefix `dead` count as expired."""
         found = [
@@ -231,7 +240,7 @@ class Store:
             sent += len(rows)
             if run is not None:
                 try:
-                    await run(tuple(row.job for row in rows))
+                    await self.call(run, tuple(row.job for row in rows))
                 except HOOK_ERRORS as error:
                     self.roll_back(before)
                     failed = True

@@ -10,6 +10,7 @@ from inspect import isabstract
 from typing import TypeGuard
 
 from .contract import Adapter, AdapterError
+from .sync import SyncAdapter, served
 
 GROUP = "fencepost.adapters"
 
@@ -20,7 +21,7 @@ def known_adapters() -> list[str]:
 
 
 def adapter_class(name: str) -> type[Adapter]:
-    """The adapter class that a name or `module:Class` stands for.
+    """The adapter class that a name or `module:Class` stands for; one with plain methods comes wrapped (`served`).
 
     Raises:
         AdapterError: there is none; the message names the known ones and the nearest.
@@ -61,17 +62,20 @@ def _from_module(name: str) -> type[Adapter]:
     return _checked(name, found)
 
 
-def _is_adapter(found: object) -> TypeGuard[type[Adapter]]:
-    return isinstance(found, type) and issubclass(found, Adapter)
+def _is_adapter(found: object) -> TypeGuard[type[Adapter] | type[SyncAdapter]]:
+    return isinstance(found, type) and issubclass(found, (Adapter, SyncAdapter))
 
 
 def _checked(name: str, found: object) -> type[Adapter]:
     if not _is_adapter(found):
-        raise AdapterError(f"adapter {name!r} is {found!r}, not a subclass of fencepost.adapters.contract.Adapter")
+        raise AdapterError(
+            f"adapter {name!r} is {found!r}, not a subclass of fencepost.adapters.contract.Adapter, nor of "
+            "fencepost.adapters.sync.SyncAdapter"
+        )
     if isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise AdapterError(
             f"adapter {name!r} lacks {missing}; write them as fencepost.adapters.contract says, "
             "or name a subclass that has them"
         )
-    return found
+    return served(found) if issubclass(found, SyncAdapter) else found

@@ -27,7 +27,11 @@ Exit codes:
 
 def main() -> None:
     """The console script."""
-    sys.exit(call(sys.argv[1:]))
+    code = call(sys.argv[1:])
+    watchdog = sys.modules.get("fencepost.conformance.watchdog")
+    if watchdog is not None and watchdog.has_rung():
+        watchdog.leave(code)  # a thread of what hung may keep Python from ending
+    sys.exit(code)
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -42,18 +46,20 @@ def call(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         return USAGE
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # an adapter's hanging, and a cancellation, are no `Exception`
         return _fault(error)
 
 
-def _fault(error: Exception) -> int:
+def _fault(error: BaseException) -> int:
     """Tell what cannot be used or driven; whatever else was raised, by an adapter or by us, keeps its frames."""
     from fencepost.scenarios import ScenarioError
 
     from .faults import fault_of
-    from .selection import UnknownName
+    from .selection import Unusable
 
-    if isinstance(error, (UnknownName, ScenarioError)):
+    if isinstance(error, (Unusable, ScenarioError)):
         click.echo(f"Error: {error}", err=True)
         return USAGE
     click.echo(f"Error: fencepost could not go on: {fault_of(error)}", err=True)
@@ -67,8 +73,26 @@ def _adapter(default: str | None) -> Callable[[F], F]:
 
 _queues = click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only this queue; may be repeated.")
 _clauses = click.option("--clause", "clauses", multiple=True, metavar="ID", help="Only this clause; may be repeated.")
+_require = click.option(
+    "--require",
+    "required",
+    multiple=True,
+    metavar="NAME",
+    help="Fail unless this clause passes, or this level (level-1 to level-3) is reached; may be repeated.",
+)
 _json = click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the result here.")
 _quiet = click.option("--quiet", is_flag=True, help="Print the verdict alone.")
+
+
+def _limits(command: F) -> F:
+    """How long an adapter may take."""
+    seconds = click.FloatRange(min=0, min_open=True)
+    text = "End the run if one script or schedule, or opening or closing the queue, takes longer."
+    example = click.option(
+        "--example-timeout", type=seconds, metavar="SECONDS", default=60.0, show_default=True, help=text
+    )
+    run = click.option("--run-timeout", type=seconds, metavar="SECONDS", help="End the run after so long.")
+    return example(run(command))
 
 
 def _profile(default: str) -> Callable[[F], F]:
@@ -101,6 +125,8 @@ def cli() -> None:
     Start here:
       fencepost run --adapter=sqlite          test the reference queue on SQLite
       fencepost run --adapter=mine:Queue      test your own: class Queue of mine.py
+      fencepost init-adapter mine             write the skeleton of such a class
+      fencepost smoke --adapter=mine:Mine     check whether it does what it must
       fencepost replay .fencepost/failures/FENCE-02-found.yaml
       fencepost explain FENCE-02              what a clause demands, and its shortest story
     """
@@ -112,24 +138,30 @@ Examples:
   fencepost run --adapter=pg
   fencepost run --adapter=pg --pg-dsn=postgresql://me:secret@localhost/test
   fencepost run --queue=mutation --clause=FENCE-03 --profile=quick
+  fencepost run --queue=mutation --require=level-2,REC-12
   fencepost run --seed=7 --json=result.json"""
 )
 @_adapter("sqlite")
 @_queues
 @_clauses
+@_require
 @click.option("--seed", type=int, metavar="N", help="Where the drawn scripts start; random and printed if left out.")
 @_profile("ci")
 @_json
 @_quiet
+@_limits
 @_server
 def run(
     adapter: str,
     queues: tuple[str, ...],
     clauses: tuple[str, ...],
+    required: tuple[str, ...],
     seed: int | None,
     profile: str,
     file: Path | None,
     quiet: bool,
+    example_timeout: float,
+    run_timeout: float | None,
     pg_dsn: str | None,
     pg_image: str | None,
 ) -> int:
@@ -137,14 +169,61 @@ def run(
 
     Draws scripts of commands, has the adapter serve them, and judges every answer and every row; then races two actors
     against each other in every order of their statements. A failure is told as its shortest story, with a file that
-    replays it. The table at the end shows each clause on each queue, and how often it was checked.
+    replays it. The table at the end shows each clause on each queue, and how often it was checked; below it stands
+    which levels each queue reached.
+
+    A clause that the adapter cannot drive, or that the queue declares not to keep, is not applicable, and no failure.
+    With --require it is one.
 
     Ctrl-C ends the run and keeps what was found.
     """
     _use_server(pg_dsn, pg_image)
     from .commands.run import run_adapter
+    from .watchdog import Limits
 
-    return run_adapter(adapter, queues, clauses, seed, profile, _writable(file), quiet)
+    limits = Limits(example_timeout, run_timeout)
+    return run_adapter(adapter, queues, clauses, required, seed, profile, _writable(file), quiet, limits)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  fencepost smoke --adapter=mine:Queue
+  fencepost smoke --adapter=sqlite --queue=build"""
+)
+@_adapter("sqlite")
+@_queues
+@_server
+def smoke(adapter: str, queues: tuple[str, ...], pg_dsn: str | None, pg_image: str | None) -> int:
+    """Check an adapter's plumbing.
+
+    In some two seconds and step by step: can it be made, opened, reset and closed, is there a method for each verb,
+    does it answer what it must, does a snapshot show what was done? Each step that fails says what to do next.
+    Whether the queue keeps its contract, `fencepost run` tells.
+    """
+    _use_server(pg_dsn, pg_image)
+    from .commands.smoke import smoke_adapter
+
+    return smoke_adapter(adapter, queues)
+
+
+@cli.command(
+    epilog="""\b
+Examples:
+  fencepost init-adapter my_queue
+  fencepost init-adapter my_queue --async"""
+)
+@click.argument("name")
+@click.option("--async", "asynchronous", is_flag=True, help="For a queue whose methods are async.")
+def init_adapter(name: str, asynchronous: bool) -> int:
+    """Write the skeleton of an adapter.
+
+    Writes NAME.py into the current folder: a class with a method for each thing that fencepost asks of your queue, and
+    with what each must do. It runs at once, and says of each method that you have not written yet what it must return.
+    """
+    from .commands.init_adapter import write_adapter
+
+    return write_adapter(name, asynchronous)
 
 
 @cli.command(
@@ -217,11 +296,22 @@ def explore(
 @cli.command(name="list")
 @click.option("--mutants", is_flag=True, help="The mutants instead.")
 @click.option("--markdown", is_flag=True, help="The clauses instead, as the page docs/clauses.md.")
-def list_(mutants: bool, markdown: bool) -> int:
+@click.option(
+    "--capabilities-markdown",
+    is_flag=True,
+    help="What queues and adapters declare instead, as the tables of docs/capabilities-and-levels.md.",
+)
+def list_(mutants: bool, markdown: bool, capabilities_markdown: bool) -> int:
     """List the adapters, queues, profiles, clauses and mutants."""
+    from .commands.capabilities import capabilities_tables
     from .commands.catalogue import clauses_page, list_all, list_mutants
 
-    click.echo(list_mutants() if mutants else clauses_page() if markdown else list_all())
+    if mutants:
+        click.echo(list_mutants())
+    elif markdown:
+        click.echo(clauses_page())
+    else:
+        click.echo(capabilities_tables() if capabilities_markdown else list_all())
     return 0
 
 

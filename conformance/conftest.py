@@ -7,4 +7,4 @@ from fencepost.conformance.plugin import add_options
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    add_options(parser, "", ("adapter", "queue", "clause", "seed", "profile"))
+    add_options(parser, "", ("adapter", "queue", "clause", "require", "seed", "profile"))

@@ -20,7 +20,9 @@ from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.values import new
 from fencepost.model.world import SETUP, Check, Context, Step, Violation, World
 
+from .answers import answer_fault, rows_fault
 from .handles import LASTING, Lent, lend, plain, spoilt
+from .watchdog import allow, begin_example
 
 Chooser = Callable[[World, int], c.Command]
 """Turns a number into a command that this world offers."""
@@ -65,6 +67,7 @@ class Driver:
         self._made: list[Check] = []
         self._performs = [adapter.actor(worker).perform for worker in range(len(c.WORKER_NAMES))]
         self._snapshot = adapter.snapshot
+        self._clock = adapter.capabilities.clock
         self._ids: list[c.JobId] = []
         self._ordinals: dict[c.JobId, int] = {}
         self._same = True
@@ -82,6 +85,7 @@ class Driver:
         """Empty the queue; returns the empty world."""
         self._tally.update(self._made)
         self._made.clear()
+        begin_example()
         await self.adapter.reset()
         self._ids.clear()
         self._ordinals.clear()
@@ -113,6 +117,9 @@ class Driver:
         """
         # The hot path of every engine: no call is made that this command does not need.
         performs, snapshot, done, made, lent = self._performs, self._snapshot, run.done, self._made, self._lent
+        own_clock = self._clock != "argument"
+        answer: object = None
+        rows: dict[c.JobId, o.Row] | None = None
         after: Step | Violation
         before = len(done)
         try:
@@ -121,9 +128,14 @@ class Driver:
                 if type(command) is c.Advance:
                     outcome: o.Outcome = o.DONE
                     view = world.rows or ()
+                    if own_clock:
+                        await self.advance(command.seconds)
+                        rows = await snapshot()
+                        view = self._view(rows)
                 else:
                     native = command if self._same else self.native(command)
-                    outcome = await performs[worker_of(command)](native, world.now)
+                    answer = rows = None
+                    answer = outcome = await performs[worker_of(command)](native, world.now)
                     kind = type(outcome)
                     if kind is o.Claimed:
                         claimed = lend(outcome, lent)  # type: ignore[arg-type]
@@ -136,7 +148,8 @@ class Driver:
                             made.append(LASTING)
                     if not self._same or kind is o.Enqueued:
                         outcome = self.translate(outcome)
-                    view = self._view(await snapshot())
+                    rows = await snapshot()
+                    view = self._view(rows)
                 done.append((command, outcome))
                 after = step(world, command, outcome, new(Context, (world.now, False, view)))
                 if lent and not isinstance(after, Violation):
@@ -147,11 +160,32 @@ class Driver:
                 made += checks
             else:
                 return
+        except Exception as error:
+            # What is of a wrong type makes us raise anything; what a verb raised by itself is not looked into.
+            self._refuse_types(command, answer, rows, error)
+            raise
         finally:
             self.steps += len(done) - before
+        self._refuse_types(command, answer, rows, None)
         if after.clause == SETUP:
             raise AdapterError(f"{self.adapter.name}: {command.verb}: {after.reason}: {after.why}")
         run.violation = after
+
+    async def advance(self, seconds: int) -> None:
+        """Let the queue's clock move on, if it has one of its own."""
+        if self._clock == "real":
+            allow(seconds)
+        if self._clock != "argument":
+            await self.adapter.advance(seconds)
+
+    def _refuse_types(self, command: c.Command, answer: object, rows: object, cause: Exception | None) -> None:
+        """Raise if what a verb or a snapshot has handed over is of a wrong type: that is no matter of the queue's."""
+        if answer is None and cause is not None:
+            return
+        fault = answer_fault(command, answer) if type(command) is not c.Advance else ""
+        fault = fault or (rows_fault(rows) if rows is not None else "")
+        if fault:
+            raise AdapterError(f"{self.adapter.name}: {fault}") from cause
 
     async def look(self) -> o.View:
         """The rows, in enqueue order."""
@@ -160,7 +194,10 @@ class Driver:
     def _view(self, rows: dict[c.JobId, o.Row]) -> o.View:
         ids = self._ids
         if len(rows) != len(ids):
-            raise AdapterError(f"{self.adapter.name}: {len(ids)} jobs were enqueued, the snapshot has {len(rows)}")
+            more = "; let `reset` remove all jobs, and every verb commit what it does" if len(rows) > len(ids) else ""
+            raise AdapterError(
+                f"{self.adapter.name}: {len(ids)} jobs were enqueued, the snapshot has {len(rows)}{more}"
+            )
         try:
             return tuple(map(rows.__getitem__, ids))
         except KeyError as missing:

@@ -64,14 +64,14 @@ def _offers(jobs: tuple[Record, ...], now: int) -> int:
         offers |= _ROOM
         if len(jobs) < 2:
             offers |= _FEW
-    for _, status, _, _, expires, _, _, _, due, cancel, issued, deadline, _ in jobs:
+    for _, status, _, _, expires, _, _, _, due, cancel, issued, deadline, artifact in jobs:
         if status == RUNNING:
             if expires is not None and expires > now:
                 offers |= _RUNNING | (_LIVE if offers & _VALID else _VALID)
                 if cancel is not None:
                     offers |= _ASKED
                 if len(issued) > 1:
-                    offers |= _OUTRUN
+                    offers |= _OUTRUN if artifact is None else _OUTRUN | _STORED
             else:
                 offers |= _RUNNING | _LATE | (_SEVERAL if offers & _WAITING else _WAITING)
                 if len(issued) > 1:
@@ -83,6 +83,8 @@ def _offers(jobs: tuple[Record, ...], now: int) -> int:
             offers |= _QUEUED if offers & _PENDING else _PENDING
             if deadline is not None:
                 offers |= _DATED
+            if expires is not None and expires > now:
+                offers |= _LEFT
             if cancel is not None or (deadline is not None and deadline <= now):
                 offers |= _BLOCKED | (_SEVERAL if offers & _WAITING else _WAITING)
             elif due is not None and due > now:
@@ -96,12 +98,13 @@ def _offers(jobs: tuple[Record, ...], now: int) -> int:
 
 (
     _ROOM, _PENDING, _RUNNING, _STALE, _WAITING, _FAR, _CLAIMED, _ANY, _LATE, _ASKED, _BEHIND, _SEVERAL, _FEW,
-    _LIVE, _QUEUED, _OUTRUN, _VALID, _BLOCKED, _READY, _DATED,
-) = (1 << bit for bit in range(20))  # fmt: skip
+    _LIVE, _QUEUED, _OUTRUN, _VALID, _BLOCKED, _READY, _DATED, _LEFT, _STORED,
+) = (1 << bit for bit in range(22))  # fmt: skip
 """What a world offers. _WAITING: a sweep must move something, _SEVERAL: more than one job; _VALID: a lease is valid,
 _LIVE: more than one; _LATE: a held lease has expired; _ASKED: a live holder was asked to cancel; _OUTRUN: a live job
 has older handles; _QUEUED: several jobs are pending; _BEHIND: the oldest pending job is no candidate, another is;
-_DATED: a pending job has a deadline."""
+_DATED: a pending job has a deadline; _LEFT: a lease was left on one; _STORED: a live job with an artifact has older
+handles."""
 
 
 def _served(*verbs: str) -> Callable[[QueueSpec], bool]:
@@ -142,6 +145,8 @@ _WEIGHTS: tuple[tuple[Maker, int, int, Callable[[QueueSpec], bool]], ...] = (
     (m.crash, _RUNNING, 1, _served("crash")),
     (m.claim_one, _PENDING, 6, lambda spec: spec.claims_by_id),
     (m.to_deadline, _DATED, 12, lambda spec: spec.deadline),
+    (m.to_free, _LEFT, 12, lambda spec: spec.claims_by_id),
+    (m.outrun_upload, _STORED, 20, _served("put_artifact")),
     (m.read_artifact, _ANY, 5, _served("read_artifact")),
     (m.plant_deadline, _ANY, 2, lambda spec: spec.deadline and "plant" in spec.verbs),
     (m.plant_lease, _PENDING, 2, lambda spec: spec.claims_by_id and "plant" in spec.verbs),

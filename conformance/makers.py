@@ -139,6 +139,14 @@ def to_deadline(world: World, number: int) -> c.Command:
     return c.Advance(ahead if ahead > 0 else 1)
 
 
+def to_free(world: World, number: int) -> c.Command:
+    """To where a lease that was left on a pending job ends, or to a tick beside it."""
+    left = [record.expires - world.now for record in world.jobs if record.status == PENDING and record.expires]
+    ahead = [each for each in left if each > 0]
+    number, at = divmod(number, len(ahead))
+    return c.Advance(max(ahead[at] + (0, 0, -1, 1)[number % 4], 1))
+
+
 def to_expiry(world: World, number: int) -> c.Command:
     """To one job's expiry, or to the last one of all, so that a sweep meets several."""
     expiries = [record.expires or 0 for record in world.jobs if record.status == RUNNING]
@@ -202,15 +210,22 @@ def stale_write(world: World, number: int) -> c.Command:
 def outrun_write(world: World, number: int) -> c.Command:
     """A superseded worker's write that nothing but its standing can refuse."""
     handle, number = _pick(_outrun(world), number)
-    if world.jobs[handle.job - 1].cancel is not None and number % 2:  # type: ignore[operator]
+    asked = world.jobs[handle.job - 1].cancel is not None  # type: ignore[operator]
+    if asked and number % 2 and "acknowledge" in world.spec.verbs:
         return c.Acknowledge(handle)
     return _write(handle, world, number // 2)
+
+
+def outrun_upload(world: World, number: int) -> c.Command:
+    """A superseded worker's upload beside the artifact that the job refers to."""
+    beside = [each for each in _outrun(world) if world.jobs[each[0] - 1].artifact is not None]
+    return c.PutArtifact(_pick(beside, number)[0])
 
 
 def late_write(world: World, number: int) -> c.Command:
     handle, number = _pick(_late(world), number)
     number, renew = divmod(number, 3)
-    return c.Renew(handle) if renew == 0 else _write(handle, world, number)
+    return c.Renew(handle) if renew == 0 and "renew" in world.spec.verbs else _write(handle, world, number)
 
 
 def asked_write(world: World, number: int) -> c.Command:

@@ -14,6 +14,7 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("adapter", {"metavar": "NAME", "help": "the adapter to test, or module:Class of your own (default: sqlite)"}),
     ("queue", {"action": "append", "metavar": "NAME", "help": "only this queue; may be repeated (default: all)"}),
     ("clause", {"action": "append", "metavar": "ID", "help": "only this clause; may be repeated (default: all)"}),
+    ("require", {"action": "append", "metavar": "NAME", "help": "fail unless this clause or level (level-1) is kept"}),
     ("seed", {"type": int, "metavar": "N", "help": "where the drawn scripts start (default: random, and printed)"}),
     ("profile", {"metavar": "NAME", "help": "how deep to look: quick, ci or nightly (default: ci)"}),
     ("json", {"metavar": "FILE", "help": "write the result here too, beside .fencepost/<adapter>.json"}),

@@ -13,17 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fencepost.adapters.contract import Adapter
 from fencepost.model.applicability import pairs
 from fencepost.model.clauses import BUILT, CLAUSES
-from fencepost.model.queues import QUEUES
-from fencepost.reports.result import ClauseResult, Exit, FailureResult, Result, exit_code, write
+from fencepost.reports.result import ClauseResult, Exit, FailureResult, Result, Unmet, exit_code, write
 from fencepost.reports.terminal import Progress, make_console, render_result
 
+from .applicable import needed_capability
 from .findings import FOLDER
 from .plugin import FINISHERS, TELLERS
 from .profiles import DEFAULT
-from .run import Outcome, Plan, needed_capability, run
-from .selection import UnknownName, chosen_adapter, chosen_clauses, chosen_profile, chosen_queues
+from .run import Outcome, Plan, run
+from .selection import (
+    Unusable,
+    chosen_adapter,
+    chosen_clauses,
+    chosen_profile,
+    chosen_queues,
+    chosen_requirements,
+)
 
 
 class NotConformant(Exception):
@@ -47,9 +55,10 @@ class ContractItem(pytest.Item):
     def runtest(self) -> None:
         measurement = measurement_of(self.session)
         pair = measurement.pair(self.clause, self.queue)
-        if pair.verdict == "not applicable":
+        required = measurement.unmet(pair)
+        if pair.verdict == "not applicable" and not required:
             pytest.skip(pair.reason)
-        if pair.verdict != "pass":
+        if pair.verdict != "pass" or required:
             raise NotConformant(measurement.told(pair))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *rest: Any, **more: Any) -> Any:
@@ -65,10 +74,11 @@ def contract_items(collector: pytest.Module) -> list[pytest.Item]:
     """An item for each built pair that the options leave."""
     option = collector.config.option
     clauses = _chosen(chosen_clauses, option.fencepost_clause or ())
-    queues = _chosen(chosen_queues, option.fencepost_queue or ())
+    served = _adapter(option).queues
+    queues = _chosen(chosen_queues, option.fencepost_queue or (), served)
     return [
-        ContractItem.from_parent(collector, name=f"{clause}[{queue}]", clause=clause, queue=queue)
-        for clause, queue, cell in pairs(queues)
+        ContractItem.from_parent(collector, name=f"{clause}[{spec.key}]", clause=clause, queue=spec.key)
+        for clause, spec, cell in pairs(served[queue] for queue in queues)
         if cell.status != "not built" and (clauses is None or clause in clauses)
     ]
 
@@ -80,18 +90,26 @@ def check_options(config: pytest.Config) -> None:
         pytest.UsageError: names the known ones and the nearest.
     """
     option = config.option
-    _chosen(chosen_queues, option.fencepost_queue or ())
-    _chosen(chosen_clauses, option.fencepost_clause or ())
+    _chosen(chosen_queues, option.fencepost_queue or (), _adapter(option).queues)
+    _required(option)
     if option.fencepost_profile is not None:
         _chosen(chosen_profile, option.fencepost_profile)
-    if option.fencepost_adapter is not None:
-        _chosen(chosen_adapter, option.fencepost_adapter)
 
 
-def _chosen(choose: Any, names: Any) -> Any:
+def _adapter(option: Any) -> type[Adapter]:
+    made: type[Adapter] = _chosen(chosen_adapter, option.fencepost_adapter or "sqlite")
+    return made
+
+
+def _required(option: Any) -> Any:
+    clauses = _chosen(chosen_clauses, option.fencepost_clause or ())
+    return _chosen(chosen_requirements, option.fencepost_require or (), clauses)
+
+
+def _chosen(choose: Any, *names: Any) -> Any:
     try:
-        return choose(names)
-    except UnknownName as error:
+        return choose(*names)
+    except Unusable as error:
         raise pytest.UsageError(str(error)) from None
 
 
@@ -114,13 +132,18 @@ class Measurement:
         """What was found for this pair."""
         return self._pairs[clause, queue]
 
+    def unmet(self, pair: ClauseResult) -> list[Unmet]:
+        """The requirements that are not met because of this pair."""
+        return [each for each in self.result.unmet if each.queue == pair.queue and pair.id in each.clauses]
+
     def told(self, pair: ClauseResult) -> str:
         """Why this pair is no pass: its story, or what it lacks."""
         failure = self._failures.get((pair.id, pair.queue))
         if failure is not None:
             return failure.story
-        title = CLAUSES[pair.id].title
-        return f"{pair.id}  {title}\n{pair.verdict} on queue {pair.queue}: {pair.reason}"
+        head = f"{pair.id}  {CLAUSES[pair.id].title}"
+        found = f"{pair.verdict} on queue {pair.queue}: {pair.reason}"
+        return "\n".join([head, found, *map(str, self.unmet(pair))])
 
     def fault(self) -> str:
         """What broke the harness, and what was found until then: pytest prints no summary after such an exit."""
@@ -130,16 +153,17 @@ class Measurement:
 
     def _plan(self) -> Plan:
         option = self._config.option
-        name = option.fencepost_adapter or "sqlite"
+        make = _adapter(option)
         clauses = frozenset(clause for clause, _ in self._places)
         queues = {queue for _, queue in self._places}
         return Plan(
-            adapter=name,
-            make=_chosen(chosen_adapter, name),
-            queues=tuple(key for key in QUEUES if key in queues),
+            adapter=option.fencepost_adapter or "sqlite",
+            make=make,
+            queues=tuple(key for key in make.queues if key in queues),
             clauses=None if clauses == frozenset(BUILT) else clauses,
             profile=_chosen(chosen_profile, option.fencepost_profile or DEFAULT),
             seed=secrets.randbelow(2**32) if option.fencepost_seed is None else option.fencepost_seed,
+            required=_required(option),
         )
 
     def _measured(self) -> Outcome:

@@ -16,9 +16,9 @@ from typing import Protocol
 
 from fencepost.adapters.contract import Adapter, AdapterError, Capabilities
 from fencepost.model.applicability import NOT_BUILT
-from fencepost.model.applicability import cell as cell_of
 from fencepost.model.clauses import CLAUSES
 from fencepost.model.queues import ALL_QUEUES, QUEUES, QueueSpec
+from fencepost.reports.levels import levels_of, unmet_of
 from fencepost.reports.result import (
     Certificate,
     ClauseResult,
@@ -29,15 +29,18 @@ from fencepost.reports.result import (
     run_verdict,
 )
 
+from .applicable import driven_cell
+from .controls import check_capabilities, check_closing, check_growth, declaration_faults, descriptors, unclaimed
 from .driver import Run
 from .examine import Examination, reduced
-from .faults import fault_of
+from .faults import Hung, fault_of, without_arguments
 from .findings import FOLDER, Finding, report
 from .interleave.programs import programs_of
 from .interrupt import heard
 from .profiles import Profile
 from .races import race_all
 from .session import Session
+from .watchdog import USUAL, Limits, at_work, watching
 
 
 class Listener(Protocol):
@@ -52,7 +55,10 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run. `clauses` None means all of them; `minimum` of checks with teeth comes from the profile."""
+    """What to run. `clauses` None means all of them; `minimum` of checks with teeth comes from the profile.
+
+    `required` are clauses and levels (`level-2`) that every queue must be shown to keep.
+    """
 
     adapter: str
     make: Callable[[], Adapter]
@@ -60,6 +66,8 @@ class Plan:
     clauses: frozenset[str] | None
     profile: Profile
     seed: int
+    required: tuple[str, ...] = ()
+    limits: Limits = USUAL
 
 
 @dataclass(slots=True)
@@ -72,6 +80,10 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Counts:
+    started: float = field(default_factory=time.monotonic)
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    queues: Mapping[str, QueueSpec] = field(default_factory=lambda: QUEUES)
+    unclaimed: list[str] = field(default_factory=list)
     checked: dict[tuple[str, str], int] = field(default_factory=dict)
     teeth: dict[tuple[str, str], int] = field(default_factory=dict)
     schedules: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -83,29 +95,50 @@ class _Counts:
     schedules_played: int = 0
 
 
-def run(plan: Plan, listener: Listener) -> Outcome:
-    """Run the plan to its end, to an interrupt, or to a harness fault; always returns what was found."""
-    started = time.monotonic()
+def run(plan: Plan, listener: Listener, last_words: Callable[[Outcome], None] | None = None) -> Outcome:
+    """Run the plan to its end, to an interrupt, or to a harness fault; always returns what was found.
+
+    `last_words` is called with that instead, in another thread, if the adapter blocks the main thread and nothing can
+    get it back; it must end the process.
+    """
     counts = _Counts()
-    capabilities = Capabilities()
-    queues: Mapping[str, QueueSpec] = QUEUES
-    interrupted, fault = False, ""
+
+    def give_up(hung: Hung) -> None:
+        assert last_words is not None
+        last_words(_outcome(plan, counts, fault=f"{fault_of(hung, plan.adapter)}\n{_BLOCKED}"))
+
     try:
-        capabilities, queues = _declared(plan)
-        with heard() as check:
+        with heard() as pressed, watching(plan.limits, None if last_words is None else give_up) as over:
+
+            def check() -> None:
+                pressed()
+                over()
+
+            _declare(plan, counts)
             for queue in plan.queues if _asks_sequential(plan) else ():
                 _sequential(plan, queue, counts, listener, check)
             for queue in plan.queues:
                 _interleaved(plan, queue, counts, listener, check)
     except KeyboardInterrupt:
-        interrupted = True
-    except (Exception, asyncio.CancelledError) as error:  # whatever a verb raises is a harness fault
-        fault = fault_of(error, plan.adapter)
-    clauses = _verdicts(plan, capabilities, queues, counts, unfinished=interrupted or bool(fault))
+        return _outcome(plan, counts, interrupted=True)
+    except (Exception, asyncio.CancelledError, Hung) as error:  # whatever a verb raises is a harness fault
+        return _outcome(plan, counts, fault=fault_of(error, plan.adapter))
+    return _outcome(plan, counts)
+
+
+_BLOCKED = "it blocks its thread where no signal interrupts it, so that what it had opened could not be closed"
+
+
+def _outcome(plan: Plan, counts: _Counts, *, interrupted: bool = False, fault: str = "") -> Outcome:
+    """What was found until now."""
+    cut_short = interrupted or bool(fault)
+    clauses = _verdicts(plan, counts, unfinished=cut_short)
+    unmet = () if cut_short else unmet_of(plan.required, clauses, plan.queues)
     verdict = run_verdict(
         clauses,
         failures=len(counts.failures),
-        self_check=capabilities.verdict == "self-check",
+        unmet=len(unmet),
+        self_check=counts.capabilities.verdict == "self-check",
         fault=bool(fault),
         interrupted=interrupted,
     )
@@ -119,32 +152,43 @@ def run(plan: Plan, listener: Listener) -> Outcome:
         clauses=clauses,
         certificates=tuple(counts.certificates),
         failures=tuple(counts.failures),
+        levels=levels_of(clauses, plan.queues, cut_short=cut_short),
+        required=plan.required,
+        unmet=unmet,
         coverage=Coverage(
             examples=counts.examples,
             steps=counts.steps,
             schedules=counts.schedules_played,
-            seconds=round(time.monotonic() - started, 2),
+            seconds=round(time.monotonic() - counts.started, 2),
         ),
+        unclaimed=tuple(counts.unclaimed),
         versions=versions(),
     )
     return Outcome(result, fault)
 
 
-def _declared(plan: Plan) -> tuple[Capabilities, Mapping[str, QueueSpec]]:
-    """What the adapter declares, and its queues.
+def _declare(plan: Plan, counts: _Counts) -> None:
+    """Note what the adapter declares, and its queues.
 
     Raises:
-        AdapterError: it cannot be made without arguments.
+        AdapterError: it cannot be made without arguments, or its declarations cannot be true.
         Exception: whatever its `__init__` raises.
     """
     try:
-        adapter = plan.make()
-        return adapter.capabilities, adapter.queues
+        adapter = _made(plan)
     except TypeError as error:
-        if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself failed
-            why = f"{error}; give every parameter of its `__init__` a default"
-            raise AdapterError(f"adapter {plan.adapter}: it cannot be made without arguments: {why}") from error
+        why = without_arguments(error)
+        if why:
+            raise AdapterError(f"adapter {plan.adapter}: {why}") from error
         raise
+    for fault in declaration_faults(adapter):
+        raise AdapterError(f"adapter {plan.adapter}: {fault}")
+    counts.capabilities, counts.queues = adapter.capabilities, adapter.queues
+
+
+def _made(plan: Plan) -> Adapter:
+    with at_work():
+        return plan.make()
 
 
 def _asks_sequential(plan: Plan) -> bool:
@@ -166,12 +210,15 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
         check()
         listener.advance(name)
 
-    adapter = plan.make()
+    adapter = _made(plan)
     with Session(adapter, adapter.serves(queue)) as session:
+        counts.unclaimed = list(unclaimed(adapter))
+        session.run(check_capabilities(session.driver))
+        before = descriptors()
         examination = Examination(session, plan.profile, plan.seed, FOLDER / "examples", on_example)
         try:
             for found in examination.violations(plan.clauses):
-                _note_failure(plan, queue, session, found, counts, listener)
+                _note_failure(plan, session, found, counts, listener)
         finally:
             counts.examples += examination.examples
             counts.steps += session.driver.steps
@@ -179,11 +226,21 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
             for clause, (checked, teeth) in examination.teeth().items():
                 counts.checked[clause, queue] = counts.checked.get((clause, queue), 0) + checked
                 counts.teeth[clause, queue] = counts.teeth.get((clause, queue), 0) + teeth
+        check_growth(adapter, before)
+    check_closing(lambda: _made(plan), queue)
 
 
-def _note_failure(plan: Plan, queue: str, session: Session, found: Run, counts: _Counts, listener: Listener) -> None:
-    story = reduced(session, found)
-    finding = Finding(session.spec, story.trace, story.violation, len(found.done))
+def _note_failure(plan: Plan, session: Session, found: Run, counts: _Counts, listener: Listener) -> None:
+    assert found.violation is not None
+    finding = Finding(session.spec, found.trace(), found.violation, len(found.done))
+    try:
+        story = reduced(session, found)
+        finding = Finding(session.spec, story.trace, story.violation, len(found.done))
+    finally:  # whatever a verb does while a story is shortened, what was found is kept
+        _note(plan, finding, counts, listener)
+
+
+def _note(plan: Plan, finding: Finding, counts: _Counts, listener: Listener) -> None:
     failure = report(finding, plan.adapter, plan.seed)
     counts.failures.append(failure)
     listener.failed(failure)
@@ -199,7 +256,7 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener, ch
 
     known = frozenset(failure.clause for failure in counts.failures if failure.queue == queue)
     for raced in race_all(
-        plan.make(),
+        _made(plan),
         queue,
         clauses=plan.clauses,
         known=known,
@@ -211,27 +268,21 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener, ch
             place = certificate.clause, queue
             counts.schedules[place] = counts.schedules.get(place, 0) + certificate.schedules
         if raced.finding is not None:
-            failure = report(raced.finding, plan.adapter, plan.seed)
-            counts.failures.append(failure)
-            listener.failed(failure)
+            _note(plan, raced.finding, counts, listener)
 
 
-def _verdicts(
-    plan: Plan, capabilities: Capabilities, queues: Mapping[str, QueueSpec], counts: _Counts, unfinished: bool
-) -> tuple[ClauseResult, ...]:
+def _verdicts(plan: Plan, counts: _Counts, unfinished: bool) -> tuple[ClauseResult, ...]:
+    capabilities, queues = counts.capabilities, counts.queues
     failed = {(failure.clause, failure.queue): failure for failure in counts.failures}
     cut = {(entry.clause, entry.queue) for entry in counts.certificates if not entry.exhaustive}
-    specs = {key: capabilities.of(spec) for key, spec in queues.items()}
     results = []
     # Who tests the contract's own queues is told of those that are not built too.
     for clause, queue in product(CLAUSES, ALL_QUEUES if queues is QUEUES else queues):
-        cell = cell_of(clause, specs[queue]) if queue in specs else NOT_BUILT
+        cell = driven_cell(clause, queues[queue], capabilities) if queue in queues else NOT_BUILT
         built = cell.status != "not built"
         if built and (queue not in plan.queues or (plan.clauses is not None and clause not in plan.clauses)):
             continue
         place = clause, queue
-        lacking = _lacking(clause, capabilities)
-        applicable = cell.status != "not applicable" and not lacking
         # Schedules stand in for checks with teeth only where two actors are all that a clause is about.
         raced = CLAUSES[clause].engine == "interleaved"
         played = counts.schedules.get(place, 0)
@@ -241,24 +292,22 @@ def _verdicts(
             teeth=counts.teeth.get(place, 0),
             failed=place in failed,
             built=built,
-            applicable=applicable,
+            applicable=cell.status != "not applicable",
             complete=place in counts.complete or (schedules > 0 and place not in cut and not unfinished),
             schedules=schedules,
             minimum=plan.profile.minimum,
         )
-        reason = cell.reason if not applicable or not built else ""
-        if lacking and built:
-            reason = lacking
-        elif place in failed:
+        reason, gap = cell.reason, cell.gap
+        if place in failed:
             reason = failed[place].reason
-        elif verdict in ("inconclusive", "not exercised") and built:
+        elif built and verdict in ("inconclusive", "not exercised"):
             teeth = counts.teeth.get(place, 0)
             if place in cut:
                 reason = f"{played} schedules, and then the search was cut short"
             else:
                 reason = f"{teeth} of {plan.profile.minimum} checks with teeth" + (", cut short" if unfinished else "")
-        elif verdict == "pass" and not played and _needs_two(clause, specs[queue], capabilities):
-            reason = "by one actor only: what two at once do was not tried"
+        elif verdict == "pass" and not played and _needs_two(clause, queues[queue], capabilities):
+            reason, gap = "by one actor only: what two at once do was not tried", True
         results.append(
             ClauseResult(
                 id=clause,
@@ -267,6 +316,7 @@ def _verdicts(
                 checked=counts.checked.get(place, 0) + schedules,
                 teeth=counts.teeth.get(place, 0) + schedules,
                 reason=reason,
+                gap=gap and verdict in ("pass", "not applicable"),
             )
         )
     return tuple(results)
@@ -274,25 +324,5 @@ def _verdicts(
 
 def _needs_two(clause: str, queue: QueueSpec, capabilities: Capabilities) -> bool:
     """Whether one half of this clause takes two actors on a database of this kind."""
-    raced = (program.certified(capabilities.row_locks) for program in programs_of(queue))
+    raced = (program.certified(capabilities.row_locks) for program in programs_of(capabilities.of(queue)))
     return CLAUSES[clause].also_interleaved and any(clause in clauses for clauses in raced)
-
-
-_NEEDS = {
-    "CLAIM-09": "probe", "CLAIM-12": "hooks", "REC-06": "counts_statements", "REC-08": "hooks", "REC-12": "hooks",
-}  # fmt: skip
-_WITHOUT = {
-    "gate": "the adapter declares no gate: its statements cannot be scheduled",
-    "counts_statements": "the adapter does not count statements",
-}
-
-
-def needed_capability(clause: str) -> str | None:
-    """What an adapter must declare that it can do, or this clause does not apply to it, if there is anything."""
-    return "gate" if CLAUSES[clause].engine == "interleaved" else _NEEDS.get(clause)
-
-
-def _lacking(clause: str, capabilities: Capabilities) -> str:
-    """The declaration that makes this clause not applicable to the adapter, or nothing."""
-    needed = needed_capability(clause)
-    return _WITHOUT[needed] if needed in _WITHOUT and getattr(capabilities, needed) in (False, "none") else ""

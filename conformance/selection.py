@@ -8,16 +8,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 
 from fencepost.adapters.contract import Adapter, AdapterError
 from fencepost.adapters.registry import adapter_class, unknown
-from fencepost.model.clauses import BUILT, CLAUSES, lookup
+from fencepost.model.clauses import BUILT, CLAUSES, LEVELS, lookup, up_to
 from fencepost.model.queues import ALL_QUEUES, QUEUES, QueueSpec
 
 from .profiles import DEFAULT, PROFILES, Profile
 
 
-class UnknownName(ValueError):
+class Unusable(ValueError):
+    """What somebody gave cannot be used; the message says what to do."""
+
+
+class UnknownName(Unusable):
     """A name stands for nothing; the message names the known ones and the nearest."""
 
 
@@ -75,6 +80,40 @@ def known_clause(name: str) -> str:
         return lookup(name).id
     except ValueError as error:
         raise UnknownName(f"{error} `fencepost list` shows all.") from None
+
+
+def chosen_requirements(names: Sequence[str], clauses: frozenset[str] | None = None) -> tuple[str, ...]:
+    """These clauses, built or not, and levels (`level-2`, or 2); one text may hold several, with commas between them.
+
+    `clauses` are those that the run is narrowed to, if it is.
+
+    Raises:
+        UnknownName: there is no such clause or level.
+        Unusable: something is required that the run leaves out.
+    """
+    required = tuple(dict.fromkeys(_requirement(name.strip()) for text in names for name in text.split(",")))
+    for name in required:
+        wanted = up_to(LEVELS[name]) if name in LEVELS else (name,)
+        left_out = [clause for clause in wanted if clauses is not None and clause in BUILT and clause not in clauses]
+        if left_out:
+            more = f" and {len(left_out) - 3} more" if left_out[3:] else ""
+            raise Unusable(
+                f"{name} is required, but the run is narrowed to other clauses and leaves out "
+                f"{', '.join(left_out[:3])}{more}; ask for these too, or require less"
+            )
+    return required
+
+
+def _requirement(name: str) -> str:
+    known = {one.lower(): one for one in (*LEVELS, *CLAUSES)}
+    asked = f"level-{name}" if name.isdecimal() else name.lower()
+    if asked in known:
+        return known[asked]
+    nearest = known[get_close_matches(asked, known, n=1, cutoff=0.0)[0]]
+    raise UnknownName(
+        f"there is no clause or level {name!r}; did you mean {nearest}? The levels are {', '.join(LEVELS)}; "
+        "`fencepost list` shows the clauses."
+    )
 
 
 def chosen_profile(name: str = DEFAULT) -> Profile:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Coroutine, Iterable
+from contextlib import closing
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -16,7 +17,9 @@ from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace
 
 from .driver import Driver, Run
+from .faults import Hung
 from .generate import Aim
+from .watchdog import at_work
 
 T = TypeVar("T")
 
@@ -36,7 +39,7 @@ class Session:
 
     def __enter__(self) -> Session:
         try:
-            self.run(self.adapter.open(self.spec))
+            self.run(self._open())
             self.driver = Driver(self.adapter, self.spec)
         except BaseException as error:
             self._leave(error)
@@ -52,10 +55,11 @@ class Session:
         """Close everything; a fault in that never hides the `error` that the session ends with."""
         try:
             # An interrupt leaves the example's task suspended in the middle of a statement.
-            for task in asyncio.all_tasks(self._loop):
-                task.cancel()
-                self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
-            self.run(self.adapter.close())
+            with at_work(closing=isinstance(error, Hung)):
+                for task in asyncio.all_tasks(self._loop):
+                    task.cancel()
+                    self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+                self._loop.run_until_complete(self._close())
         except BaseException as fault:
             if error is None:
                 raise
@@ -64,9 +68,18 @@ class Session:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
+    # Called by a frame of ours, so that what hangs in the adapter is told from what hangs around it.
+
+    async def _open(self) -> None:
+        await self.adapter.open(self.spec)
+
+    async def _close(self) -> None:
+        await self.adapter.close()
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the session's loop."""
-        return self._loop.run_until_complete(work)
+        """Run a coroutine on the session's loop, as long as the limits in force let it."""
+        with closing(work), at_work():
+            return self._loop.run_until_complete(work)
 
     def play(self, trace: Trace) -> Run:
         """Run a symbolic trace from an empty queue."""

@@ -5,7 +5,7 @@ Reasons are declarations: what the queue's spec says that it has or lacks, or wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -32,46 +32,59 @@ NOT_BUILT = Cell("not built", "not built")
 
 
 class Need(NamedTuple):
-    """What a clause needs of a queue, and what is said of one that lacks it."""
+    """What a clause needs of a queue: one of these flags of its spec or one of these verbs; and what is said of a queue
+    that has none of them.
+    """
 
-    met: Callable[[QueueSpec], bool]
     reason: str
+    flags: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
     gap: bool = False
+
+    def met(self, spec: QueueSpec) -> bool:
+        """Whether the queue has it."""
+        return any(getattr(spec, flag) for flag in self.flags) or any(verb in spec.verbs for verb in self.verbs)
+
+
+def _has(*flags: str, else_it: str) -> Need:
+    """The clause needs one of these flags: a queue without has not got what the clause is about."""
+    return Need(else_it, flags)
 
 
 def _served(*verbs: str) -> tuple[Need, ...]:
-    """The clause needs these verbs: a queue without one cannot be asked."""
-
-    def one(verb: str) -> Need:
-        return Need(lambda q: verb in q.verbs, f"is not asked to {verb}", gap=True)
-
-    return tuple(one(verb) for verb in verbs)
+    """The clause needs all of these verbs: a queue without one cannot be asked."""
+    return tuple(Need(f"is not asked to {verb}", verbs=(verb,), gap=True) for verb in verbs)
 
 
-_CANCELS = Need(lambda q: q.cancels, "has no cancel")
-_ASKED = (_CANCELS, *_served("request_cancel"))
-_DEADLINE = Need(lambda q: q.deadline, "declares no deadline")
-_ARTIFACTS = (Need(lambda q: q.artifacts, "stores no artifacts"), *_served("put_artifact", "read_artifact"))
-_HOOKS = Need(lambda q: q.hooks, "is driven without hooks", gap=True)
+_ASKED = (_has("cancels", else_it="has no cancel"), *_served("request_cancel"))
+_DEADLINE = _has("deadline", else_it="declares no deadline")
+_ARTIFACTS = (_has("artifacts", else_it="stores no artifacts"), *_served("put_artifact", "read_artifact"))
+_HOOKS = Need("is driven without hooks", ("hooks",), gap=True)
 
 NEEDS: dict[str, tuple[Need, ...]] = {
     "CLAIM-02": _ASKED,
-    "CLAIM-03": (Need(lambda q: q.backs_off, "declares no back-off: every pending job is due"),),
+    "CLAIM-03": (_has("backs_off", else_it="declares no back-off: every pending job is due"),),
     "CLAIM-04": (_DEADLINE,),
-    "CLAIM-08": (Need(lambda q: q.ordered, "declares no order of its claims"),),
+    "CLAIM-08": (_has("ordered", else_it="declares no order of its claims"),),
     "CLAIM-09": _served("probe"),
     "CLAIM-12": (_HOOKS,),
     "CLAIM-14": (
-        Need(
-            lambda q: q.cancels or q.backs_off or q.deadline, "declares nothing that keeps a pending job from a claim"
-        ),
-        Need(lambda q: q.ordered, "declares no order of its claims: there is no head"),
+        Need("has nothing that keeps a pending job from a claim", ("backs_off", "deadline"), ("request_cancel",)),
+        _has("ordered", else_it="declares no order of its claims: there is no head"),
     ),
-    "CLAIM-15": (Need(lambda q: q.claims_by_id, "has no queue predicate of its own and no claim of one job"),),
+    "CLAIM-15": (_has("claims_by_id", else_it="has no queue predicate of its own and no claim of one job"),),
     "LEASE-01": _served("configure"),
-    "FENCE-03": (Need(lambda q: q.has_token, "declares an owner-only fence: it cannot tell a worker's older handle"),),
+    **dict.fromkeys(("LEASE-02", "LEASE-03", "LEASE-04"), _served("renew")),
+    "FENCE-02": (
+        Need(
+            "is not asked for anything that takes a job from its holder",
+            verbs=("recover", "tick", "start_up", "release", "fail"),
+            gap=True,
+        ),
+    ),
+    "FENCE-03": (_has("has_token", else_it="declares an owner-only fence: it cannot tell a worker's older handle"),),
     "FENCE-04": _ARTIFACTS,
-    "FENCE-05": (Need(lambda q: q.repeats_complete, "has no idempotent completion: TERM-02 judges a repeated one"),),
+    "FENCE-05": (_has("repeats_complete", else_it="has no idempotent completion: TERM-02 judges a repeated one"),),
     "FENCE-07": _ARTIFACTS,
     "REL-01": _served("release"),
     "CANCEL-01": _ASKED,
@@ -86,9 +99,10 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "REC-05": _served("start_up"),
     "REC-08": (_HOOKS, *_served("recover")),
     "REC-09": (
-        Need(
-            lambda q: q.backs_off or q.counts_generations,
-            "declares neither back-off nor generations: recovery writes the same values to every row",
+        _has(
+            "backs_off",
+            "counts_generations",
+            else_it="declares neither back-off nor generations: recovery writes the same values to every row",
         ),
         *_served("recover"),
     ),

@@ -55,7 +55,7 @@ def building(world: World, bounds: Bounds) -> Iterator[c.Command]:
     yield from enqueues(world, bounds)
     yield from claims(world, bounds, workers(world, bounds))
     yield from advances(world, bounds)
-    yield c.Recover()
+    yield from sweeps(world.spec)
     for job in range(1, len(world.jobs) + 1):
         yield from own(world, job)
 
@@ -92,6 +92,13 @@ def leftover(spec: QueueSpec) -> int:
     return spec.lease_seconds // 4
 
 
+def sweeps(spec: QueueSpec) -> tuple[c.Command, ...]:
+    """The sweep that leads on to further states, if the queue can be asked for one."""
+    if "recover" in spec.verbs:
+        return (c.Recover(),)
+    return (c.Tick(1),) if "tick" in spec.verbs else ()
+
+
 def claims(world: World, bounds: Bounds, workers: int) -> Iterator[c.Command]:
     """A claim of one job and of two by each of the first `workers` workers."""
     if not any(record.status == PENDING for record in world.jobs):
@@ -110,7 +117,8 @@ def own(world: World, job: int) -> Iterator[c.Command]:
     verbs = spec.verbs
     for handle in handles_of(world, job):
         yield c.Complete(handle)
-        yield c.Renew(handle)
+        if "renew" in verbs:
+            yield c.Renew(handle)
         if "release" in verbs:
             yield c.Release(handle)
         if "fail" in verbs:

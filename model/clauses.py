@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias
 
 from .clause_table import ROWS
 
-Level: TypeAlias = Literal[1, 2, 3, "task-v2"]
+JobLevel: TypeAlias = Literal[1, 2, 3]
+Level: TypeAlias = JobLevel | Literal["task-v2"]
 Engine: TypeAlias = Literal["sequential", "interleaved", "table", "direct", "none"]
 
 
@@ -105,6 +106,15 @@ CLAUSES: dict[str, Clause] = {
 
 BUILT: tuple[str, ...] = tuple(clause.id for clause in CLAUSES.values() if clause.engine != "none")
 """The clauses that this version exercises, in the contract's order."""
+
+
+LEVELS: dict[str, JobLevel] = {"level-1": 1, "level-2": 2, "level-3": 3}
+"""Safe claims, fenced leases and the full contract, by name; each level includes those below it."""
+
+
+def up_to(level: JobLevel) -> tuple[str, ...]:
+    """The clauses that a queue must keep to reach this level, in the contract's order."""
+    return tuple(c.id for c in CLAUSES.values() if c.must and c.level != "task-v2" and c.level <= level)
 
 
 def lookup(clause_id: str) -> Clause:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from . import commands as c
 from .canonical import Issued, at_rest, canonical_record, names, renamed
-from .choices import Bounds, advances, claims, enqueues, own, workers
+from .choices import Bounds, advances, claims, enqueues, own, sweeps, workers
 from .legal import outcomes
 from .moves import claimable, differs_by_own_lease
 from .queues import PENDING, QueueSpec
@@ -203,7 +203,7 @@ class Edges:
     def _swept(self, now: int, seen: tuple[int, ...]) -> Group:
         world = World(self.spec, now, self._jobs(seen))
         free = [at for at, record in enumerate(world.jobs) if sweepable(record, now)]
-        return self._keep((now, seen), world, seen, free, (c.Recover(),))
+        return self._keep((now, seen), world, seen, free, sweeps(self.spec))
 
     def _owned(self, at: int, now: int, seen: tuple[int, ...]) -> Group:
         world = World(self.spec, now, self._jobs(seen))

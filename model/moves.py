@@ -172,7 +172,8 @@ def _minted(record: Record, token: c.Token) -> Checks | Violation:
     if not spec.has_token:
         if token is None:
             return ()
-        why = f"{spec.key} has no token beyond the owner, got {token!r}; declare its fence, or return none"
+        todo = "declare fence='generation' or 'attempt_id', or return none"
+        why = f"{spec.key} has no token beyond the owner, got {token!r}; {todo}"
         return Violation(SETUP, "a token of another kind", why)
     if spec.counts_generations:
         if type(token) is not int or type(record.token) is not int:

@@ -41,18 +41,27 @@ class QueueSpec:
     """
 
     key: str
+    """What the queue is called, in options, files and reports."""
     section: str = "its own"
+    """Where it is described."""
     fence: Fence = "owner"
+    """What a write by handle carries: `owner` and nothing more, a `generation` that claims and recovery raise by one,
+    or an `attempt_id` that each claim mints (FENCE-03).
+    """
     lease_seconds: int = 300
+    """How long a claim or a renewal lasts, of which a heartbeat must be a third at most (LEASE-01)."""
     heartbeat_seconds: int = 30
+    """How often a worker renews (LEASE-01)."""
     cancelled: str = CANCELLED
+    """How the queue spells `cancelled` (TERM-04)."""
     columns: tuple[tuple[str, str], ...] = ()
     """(standard name, own name) of the columns that differ."""
     backoff_seconds: int | None = None
-    """Base of the exponential back-off; None: a retried job is due at once."""
+    """Base of the exponential back-off (CLAIM-03, ATT-02); None: a retried job is due at once."""
     retryable_codes: frozenset[str] = frozenset()
     """INFRA codes that are retried (ERR-02)."""
     terminal: frozenset[str] = frozenset({SUCCEEDED, FAILED, CANCELLED})
+    """What a job may end in, in the queue's own spelling (TERM-01). With `skipped` among them it serves `skip`."""
     bounds: tuple[int, int] = (1, 1)
     """Candidates scanned and claims made by a worker's usual claim (CLAIM-07)."""
     cancels: bool = True

@@ -74,7 +74,8 @@ def _deleted(record: Record, row: Row, moves: Sequence[Move]) -> Violation | Non
     for move in moves:
         refused = [part.command for part in move.parts if type(part.answer) is o.Rejected]
         if any(refers_to(record, each) for each in (*refused, move.lost) if each is not None):
-            return Violation(KEPT.clause, KEPT.reason, "the job still refers to the artifact that was deleted")
+            kept = KEPT[record.status]
+            return Violation(kept.clause, kept.reason, "the job still refers to the artifact that was deleted")
     return None
 
 

@@ -111,9 +111,10 @@ def _fold(world: World, pieces: tuple[Part, ...], context: Context) -> tuple[tup
 
 
 def _refine(violation: Violation, world: World, part: Part, context: Context) -> Violation:
-    """Accepted with the row unchanged is FENCE-06, whatever else forbade it."""
+    """Accepted with the row unchanged is FENCE-06, whatever else forbade it, but for a success reported again."""
     if (
-        type(part.answer) is o.Accepted
+        violation.clause != "FENCE-05"
+        and type(part.answer) is o.Accepted
         and isinstance(part.command, c.HandleCommand)
         and context.view is not None
         and world.rows is not None
@@ -337,7 +338,7 @@ def _rejected(part: Part, record: Record, row: Row | None) -> Checks:
     if type(part.answer) is not o.Rejected:
         return ()
     if kind is c.PutArtifact and refers_to(record, part.command) and (row is None or row.artifact is not None):
-        return (*_HONEST[kind], KEPT)
+        return (*_HONEST[kind], KEPT[record.status])
     return _HONEST.get(kind, ())
 
 

@@ -130,7 +130,7 @@ def blame(
     kind = type(command)
     clause = _BY_VERB[kind].get(wrong.field, _BY_VERB[kind][""])
     reason = row_reason(command, after.status)
-    if wrong.field == "expires" and cut_short(command, after):
+    if wrong.field == "expires" and cut_short(command, after) and _beyond(wrong, after):
         clause, reason = _CUT[kind].clause, _CUT[kind].reason
     elif wrong.field == "attempt":
         clause, reason = "INV-5", row_reason(command, after.status)
@@ -143,7 +143,7 @@ def blame(
         if clause == "CANCEL-03":
             reason = asked_before(command.by_parent)
     elif kind in c.SWEEPS:
-        if wrong.field in ("token", "due") and any(_same(wrong, record) for record in others):
+        if wrong.field in ("token", "due") and not _same(wrong, before) and any(_same(wrong, each) for each in others):
             clause, reason = "REC-09", PER_ROW
         elif wrong.field == "finished" and after.status != PENDING:
             clause = "TERM-03"
@@ -167,8 +167,15 @@ def cut_short(command: c.Command, after: Record) -> bool:
     return after.lease < (command.lease or after.spec.lease_seconds)
 
 
+def _beyond(wrong: Mismatch, after: Record) -> bool:
+    """Whether the wrong expiry is one that was not cut to the deadline."""
+    return isinstance(wrong.found, int) and after.deadline is not None and wrong.found > after.deadline
+
+
 def _same(wrong: Mismatch, record: Record) -> bool:
-    """Whether the wrong value is what another row of the same sweep should have got (REC-09)."""
+    """Whether the wrong value is that of this record: what another row of the same sweep should have got (REC-09), or,
+    if of the row itself, that nothing was written.
+    """
     return wrong.found == (record.token if wrong.field == "token" else record.due)
 
 
@@ -190,7 +197,8 @@ def blame_rejected(part: Part, before: Record, row: Row, old: Row | None, now: i
     if looked is not None:
         return Violation(looked.clause, looked.reason, f"a look changed job {part.job}'s row")
     if refers_to(before, command) and row.artifact is None and (old is None or old.artifact is not None):
-        return Violation(KEPT.clause, KEPT.reason, f"job {part.job} still refers to the artifact that was deleted")
+        kept = KEPT[before.status]
+        return Violation(kept.clause, kept.reason, f"job {part.job} still refers to the artifact that was deleted")
     assert isinstance(command, c.HandleCommand)
     check = refusal(before, command, now)
     said = "as a success already reported" if type(part.answer) is o.Accepted else "as a rejection"
@@ -223,7 +231,7 @@ def row_fault(
     lost = before.status == RUNNING and type(command) in c.SWEEPS
     if lost and row.token != after.token and after.spec.counts_generations:
         why = _told(part.job, "token", after.token, row.token)
-        if any(record.token == row.token for record in others):
+        if row.token != before.token and any(record.token == row.token for record in others):
             return Violation("REC-09", PER_ROW, why)
         return Violation("REC-01", row_reason(command, after.status), why)
     return _error_fault(part.job, command, after, row, now) if after.spec.stores_code else None
@@ -290,7 +298,11 @@ LOOKS: dict[type, Check] = {
     kind: Check(clause, f"{kind.verb}: changes nothing", True)
     for kind, clause in ((c.Checkpoint, "CANCEL-04"), (c.ReadArtifact, "FENCE-04"))
 }
-KEPT = Check("FENCE-07", "put_artifact: refused, and the job refers to its key", True)
+KEPT = {
+    status: Check("FENCE-07", f"put_artifact: refused, and the {status} job refers to its key", True)
+    for status in (PENDING, RUNNING, SUCCEEDED, FAILED, CANCELLED, SKIPPED)
+}
+"""By what the job is: whoever cleans up may look at more than its reference."""
 INV_6 = Check("INV-6", "a row with a cancel request stays unclaimed", True)
 INV_7 = Check("INV-7", "a terminal row stays unclaimed", True)
 PER_ROW = "sweep: generation per row"
@@ -360,7 +372,7 @@ def _view_clauses(kind: type, status: str, spec: QueueSpec, stored: bool) -> set
         clauses = {"ATT-01", "ATT-02", "FENCE-06"}
     if kind is c.Fail and status == FAILED and spec.stores_code:
         clauses.add("ERR-03")
-    if spec.artifacts and kind is not c.Claim and (stored or status in (RUNNING, SUCCEEDED)):
+    if spec.artifacts and kind is not c.Claim:
         clauses.add("FENCE-04")
     # Where a row's token is looked at for itself, another one breaks the clause that set it.
     if stored and status != RUNNING and not (status == PENDING and spec.counts_generations):

@@ -6,6 +6,7 @@ Completeness binds only an operation that nothing overlapped (contract.md, "Over
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import TypeAlias
 
 from . import commands as c
@@ -250,12 +251,20 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     elif type(command) is c.Tick:
         checks.append(_LOOP)
     if len(must) > 1 and world.spec.counts_generations:
-        lost = {world.jobs[n - 1].token for n in must if world.jobs[n - 1].status == RUNNING}
-        if len(lost) > 1:
+        lost = [world.jobs[n - 1].token for n in must if world.jobs[n - 1].status == RUNNING]
+        if _told_apart(lost):
             checks.append(_PER_ROW)
     if len(must) < len(world.jobs):
         checks += _spared(world, command, must, now)
     return tuple(checks)
+
+
+def _told_apart(generations: Sequence[c.Token]) -> bool:
+    """Whether some row that gets an earlier row's new generation has neither its own new one nor its old one then."""
+    return any(
+        first + 1 not in (later, later + 1)  # type: ignore[operator]
+        for first, later in combinations(generations, 2)
+    )
 
 
 def _spared(world: World, command: c.Command, must: list[int], now: int) -> list[Check]:

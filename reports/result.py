@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from fencepost.model import applicability
+from fencepost.model.clauses import JobLevel
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from .document import ResultError, read_document, sealed, write_document
@@ -20,6 +21,7 @@ COUNTED = ("clauses", "certificates", "failures")
 
 PairVerdict: TypeAlias = Literal["pass", "fail", "inconclusive", "not applicable", "not exercised"]
 RunVerdict: TypeAlias = Literal["pass", "fail", "inconclusive", "self-check", "harness error"]
+LevelVerdict: TypeAlias = Literal["reached", "not reached", "not judged"]
 
 NOT_BUILT = applicability.NOT_BUILT.reason
 """The reason of a `not exercised` pair that this version has no queue or verb for: outside the run's verdict."""
@@ -57,6 +59,10 @@ class ClauseResult(Strict):
     teeth: int = Field(default=0, ge=0)
     reason: str = ""
     """Why it is not a pass: the declaration, what was missing, or what failed."""
+    gap: bool = False
+    """The queue may well have what the clause needs, and could not be driven to show it: at all where the pair is not
+    applicable, in part where it passes.
+    """
 
     @property
     def built(self) -> bool:
@@ -91,6 +97,39 @@ class FailureResult(Strict):
     story: str
 
 
+class Obstacle(Strict):
+    """What keeps a level from being reached, or judged: these clauses, all for the same reason."""
+
+    clauses: tuple[str, ...]
+    why: str
+
+
+class LevelResult(Strict):
+    """How a queue stands to one level, which is reached only with all levels below it."""
+
+    queue: str
+    level: JobLevel
+    verdict: LevelVerdict
+    obstacles: tuple[Obstacle, ...] = ()
+    not_built: tuple[str, ...] = ()
+    """The clauses up to this level that this version does not test: a level is reached without them."""
+
+
+class Unmet(Strict):
+    """A requirement that a queue does not meet: in which clauses, why, and what to do. Each is a failure of the run."""
+
+    requirement: str
+    """A clause, or a level as in `level-2`."""
+    queue: str
+    clauses: tuple[str, ...]
+    why: str
+    todo: str
+
+    def __str__(self) -> str:
+        which = "" if self.clauses == (self.requirement,) else f"{', '.join(self.clauses)}: "
+        return f"{self.requirement} is required of {self.queue}, and is not met: {which}{self.why}; {self.todo}"
+
+
 class Coverage(Strict):
     """How much was run; `seconds` of wall time."""
 
@@ -114,7 +153,13 @@ class Result(Strict):
     clauses: tuple[ClauseResult, ...]
     certificates: tuple[Certificate, ...] = ()
     failures: tuple[FailureResult, ...] = ()
+    levels: tuple[LevelResult, ...] = ()
+    required: tuple[str, ...] = ()
+    """The clauses and levels that whoever ran it required."""
+    unmet: tuple[Unmet, ...] = ()
     coverage: Coverage = Coverage()
+    unclaimed: tuple[str, ...] = ()
+    """What the adapter can do, and declares that it cannot: nobody asked for it."""
     versions: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -122,7 +167,9 @@ class Result(Strict):
         for pair in self.clauses:
             if pair.verdict == "pass" and not pair.checked:
                 raise ValueError(f"{pair.id} on {pair.queue} passes, although it was never checked")
-        implied = run_verdict(self.clauses, failures=len(self.failures), interrupted=self.interrupted)
+        implied = run_verdict(
+            self.clauses, failures=len(self.failures), unmet=len(self.unmet), interrupted=self.interrupted
+        )
         said = "pass" if self.verdict == "self-check" else self.verdict
         if said not in (implied, "harness error") and (said != "inconclusive" or implied == "fail"):
             raise ValueError(f"verdict {self.verdict!r}, although its clauses and failures say {implied!r}")
@@ -168,20 +215,21 @@ def run_verdict(
     pairs: Iterable[ClauseResult],
     *,
     failures: int = 0,
+    unmet: int = 0,
     self_check: bool = False,
     fault: bool = False,
     interrupted: bool = False,
 ) -> RunVerdict:
     """The verdict of a run over all its pairs.
 
-    `failures`: counterexamples found; `self_check`: the adapter only tests fencepost itself, so that a pass says
-    nothing about a runtime; `fault`: the harness broke, so that nothing it said can be trusted; `interrupted`: it was
-    cut short, so that what was not reached may be wrong.
+    `failures`: counterexamples found; `unmet`: requirements that are not met; `self_check`: the adapter only tests
+    fencepost itself, so that a pass says nothing about a runtime; `fault`: the harness broke, so that nothing it said
+    can be trusted; `interrupted`: it was cut short, so that what was not reached may be wrong.
     """
     inside = [pair.verdict for pair in pairs if pair.built and pair.verdict != "not applicable"]
     if fault:
         return "harness error"
-    if failures or "fail" in inside:
+    if failures or unmet or "fail" in inside:
         return "fail"
     if interrupted or not inside or any(verdict != "pass" for verdict in inside):
         return "inconclusive"
@@ -194,7 +242,7 @@ def exit_code(result: Result) -> Exit:
         return Exit.INTERRUPTED
     if result.verdict == "harness error":
         return Exit.HARNESS
-    if not result.measured:
+    if not result.measured and not result.unmet:
         return Exit.NOTHING_MEASURED
     return Exit.CONFORMANT if result.verdict in ("pass", "self-check") else Exit.NOT_CONFORMANT
 

@@ -5,7 +5,8 @@ It renders the JSON result and decides nothing: what is not in the result is not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from types import TracebackType
 from typing import IO
 
@@ -17,7 +18,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
 
-from .result import ClauseResult, Result
+from .result import ClauseResult, LevelResult, Result
 from .story import WIDTH
 
 STYLES = {
@@ -26,6 +27,7 @@ STYLES = {
 }  # fmt: skip
 _SHORT = {"not applicable": "n/a", "not exercised": "not exercised"}
 _TITLE = 44
+_FEW = 3
 
 
 def make_console(file: IO[str] | None = None) -> Console:
@@ -42,8 +44,8 @@ def plural(number: int, noun: str) -> str:
 
 
 def render_result(result: Result, console: Console, *, stories: bool = True) -> None:
-    """Print the clause × queue table, the certificates, the failures' stories unless they were told before, and
-    last the verdict with what it covers."""
+    """Print the clause × queue table, the certificates, the failures' stories unless they were told before, the levels,
+    the requirements that are not met, and last the verdict with what it covers."""
     built = [pair for pair in result.clauses if pair.built]
     if built:
         console.print(_table(result, built))
@@ -52,11 +54,15 @@ def render_result(result: Result, console: Console, *, stories: bool = True) -> 
     left_out = len(result.clauses) - len(built)
     if left_out:
         console.print(Text(f"{plural(left_out, 'pair')} of clause and queue not exercised: not built", "dim"))
+    for note in result.unclaimed:
+        console.print(Text(f"present but unclaimed: {note}", STYLES["inconclusive"]))
     _certificates(result, console)
     for failure in result.failures if stories else ():
         console.print()
         console.print(Text(failure.story), soft_wrap=True)
     console.print()
+    for text in (*_levels(result), *_unmet(result)):
+        console.print(text, soft_wrap=True)  # a line each, to be looked for in logs
     for text in _verdict(result):
         console.print(text)
 
@@ -106,6 +112,34 @@ def _certificates(result: Result, console: Console) -> None:
         console.print(Text(line, "" if entry.exhaustive else STYLES["inconclusive"]))
 
 
+def _levels(result: Result) -> Iterable[Text]:
+    """One line for each queue: how it stands to each level, and what keeps it from the lowest that is not reached."""
+    for queue, levels in groupby(result.levels, key=lambda level: level.queue):
+        told = list(levels)
+        lowest = next((level for level in told if level.verdict != "reached"), None)
+        yield Text(f"levels: {queue} {', '.join(map(_level, told))}{_obstacles(lowest) if lowest else ''}")
+
+
+def _level(level: LevelResult) -> str:
+    untested = f" (not built: {_few(level.not_built)})" if level.not_built and level.verdict == "reached" else ""
+    return f"{level.level} {level.verdict}{untested}"
+
+
+def _obstacles(level: LevelResult) -> str:
+    told = [": ".join(filter(None, (_few(each.clauses), each.why))) for each in level.obstacles[:_FEW]]
+    more = len(level.obstacles) - len(told)
+    return f": {'; '.join(told)}" + (f"; and {plural(more, 'more reason')}" if more else "")
+
+
+def _few(clauses: Sequence[str]) -> str:
+    more = f" and {len(clauses) - _FEW} more" if clauses[_FEW:] else ""
+    return ", ".join(clauses[:_FEW]) + more
+
+
+def _unmet(result: Result) -> Iterable[Text]:
+    return (Text(str(each), STYLES["fail"]) for each in result.unmet)
+
+
 def _verdict(result: Result) -> Iterable[Text]:
     coverage = result.coverage
     counts = " · ".join(
@@ -123,6 +157,9 @@ def _verdict(result: Result) -> Iterable[Text]:
     head.append(f" · {passed} of {plural(applicable, 'pair')} passed", "default")
     if result.failures:
         head.append(f" · {plural(len(result.failures), 'failure')}", "default")
+    if result.unmet:
+        unmet = {(each.requirement, each.queue) for each in result.unmet}
+        head.append(f" · {plural(len(unmet), 'requirement')} not met", "default")
     yield head
     yield Text(f"{counts} · {coverage.seconds:.1f} s")
     if result.versions:

@@ -109,7 +109,7 @@ def test_every_built_clause_has_a_shortest_story(clause: str, ask: Ask) -> None:
 
 
 def test_explain_a_clause_that_is_not_built(ask: Ask) -> None:
-    answer = ask("explain", "DEAD-01")
+    answer = ask("explain", "REC-13")
     assert answer.code == 0
     assert "not built in this version" in answer.out
 
@@ -137,10 +137,10 @@ def test_explore_shows_the_shortest_way_to_a_check(ask: Ask) -> None:
         (["run", "--adapter=sqlit"], "did you mean 'sqlite'? Known: memory, pg, sqlite"),
         (["run", "--adapter=no_such_module:Queue"], "module 'no_such_module' cannot be imported"),
         (["run", "--adapter=planted_queues:Lat"], "its adapters: "),
-        (["run", "--queue=backfil"], "did you mean 'backfill'? Known: backfill, mutation"),
-        (["run", "--queue=build"], "queue 'build' is not built in this version. Built: backfill, mutation"),
+        (["run", "--queue=backfil"], "did you mean 'backfill'? Known: build, screenshot, backfill, mutation"),
+        (["run", "--queue=image"], "queue 'image' is not built in this version. Built: build, screenshot, "),
         (["run", "--clause=FENCE-22"], "did you mean FENCE-"),
-        (["run", "--clause=DEAD-01"], "clause DEAD-01 is not built in this version"),
+        (["run", "--clause=REC-13"], "clause REC-13 is not built in this version"),
         (["run", "--profile=quik"], "did you mean 'quick'? Known: quick, ci, nightly"),
         (["run", "--seed=many"], "'many' is not a valid integer"),
         (["run", "--pg-dsn=postgresql://h/d", "--pg-image=postgres"], "give at most one of them"),
@@ -177,7 +177,7 @@ def test_a_right_queue_passes_and_its_result_reads_back(ask: Ask, tmp_path: Path
     assert answer.code == 0
     assert "SELF-CHECK  adapter memory · profile quick · seed 5" in answer.out
     read = result.read(file)
-    assert (read.verdict, read.adapter, read.seed, read.queues) == ("self-check", "memory", 5, ("backfill", "mutation"))
+    assert (read.verdict, read.adapter, read.seed, read.queues) == ("self-check", "memory", 5, tuple(QUEUES))
     assert {pair.id for pair in read.clauses} == set(CLAUSES)
     assert not (tmp_path / ".hypothesis").exists()
 

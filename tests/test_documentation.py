@@ -11,10 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fencepost.conformance.commands.capabilities import capabilities_tables
 from fencepost.conformance.commands.catalogue import clauses_page
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "reading-a-failure.md")
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs" / "reading-a-failure.md",
+    ROOT / "docs" / "capabilities-and-levels.md",
+)
 ACTIVATE = [".", ".venv/bin/activate"]
 ALL_PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("scenarios/*.md")])
 
@@ -97,6 +102,13 @@ def test_the_page_of_clauses_is_current() -> None:
     page = ROOT / "docs" / "clauses.md"
     assert page.read_text(encoding="utf-8") == clauses_page() + "\n", (
         "run `fencepost list --markdown > docs/clauses.md`"
+    )
+
+
+def test_the_tables_of_capabilities_and_levels_are_current() -> None:
+    page = ROOT / "docs" / "capabilities-and-levels.md"
+    assert f"\n\n{capabilities_tables()}\n\n" in page.read_text(encoding="utf-8"), (
+        "put what `fencepost list --capabilities-markdown` prints in the place of the page's tables"
     )
 
 

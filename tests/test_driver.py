@@ -130,7 +130,8 @@ def test_what_an_adapter_calls_its_jobs_changes_nothing(
             kinds |= {type(command) for command, _ in run.done}
         assert other.driver.tally == one.driver.tally and one.driver.tally
         assert other.driver.steps == one.driver.steps
-        assert {c.Claim, c.Recover, c.RequestCancel, c.Atomically, c.Complete} <= kinds
+        of_its_own = c.RequestCancel if spec.cancels else c.PutArtifact
+        assert {c.Claim, c.Recover, c.Atomically, c.Complete, of_its_own} <= kinds
 
 
 def test_a_careless_queue_is_caught_whatever_it_calls_its_jobs() -> None:

@@ -1,110 +1,20 @@
-"""The judge's tables: which clause a wrong write breaks, where its boundaries lie, and whom a wrong row accuses."""
+"""The judge of one job: where the boundaries of its rules lie, and whom a wrong row accuses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.commands import worker_name
 from fencepost.model.legal import possible
-from fencepost.model.outcomes import Row
-from fencepost.model.queues import BACKFILL, MUTATION, QueueSpec
+from fencepost.model.queues import BACKFILL, MUTATION
 from fencepost.model.step import step
 from fencepost.model.world import Context, Record, Step, Violation, World
+from judging import EXPIRY, HANDLE, NOW, WRITE_WITH, judge, record, row_of
 
-NOW, EXPIRY = 100, 110
-HANDLE = c.Handle(1, 1, 2)
-"""Worker 1's handle of its second generation: what every write here comes with."""
-
-ROWS: dict[str, dict[str, Any]] = {
-    "terminal": {"status": "succeeded", "owner": 0, "expires": None, "lease": 0},
-    "pending again": {"status": "pending", "owner": 0, "expires": None, "lease": 0},
-    "another owner": {"owner": 2, "token": 3, "issued": ((1, 2), (2, 3))},
-    "another owner, same token": {"owner": 2},
-    "older token": {"token": 3, "issued": ((1, 2), (1, 3))},
-    "expired": {"expires": NOW},
-    "held": {},
-    "held, cancel requested": {"cancel": 50},
-}
-"""The rows of contract.md's table, as changes of a running job that worker 1 holds."""
-
-WRITE_WITH: dict[str, Callable[[c.Handle], c.HandleCommand]] = {
-    "renew": c.Renew, "complete": c.Complete, "fail": c.Fail, "release": c.Release, "acknowledge": c.Acknowledge,
-}  # fmt: skip
-WRITES = {verb: write(HANDLE) for verb, write in WRITE_WITH.items()}
-STATUS = {
-    "renew": "running", "complete": "succeeded", "fail": "failed", "release": "pending", "acknowledge": "canceled",
-}  # fmt: skip
-
-
-def record(spec: QueueSpec = MUTATION, **changes: Any) -> Record:
-    """A running job that worker 1 holds with the second generation, its lease valid until `EXPIRY`."""
-    token = 2 if spec.has_token else None
-    held = Record(spec, "running", 1, token, EXPIRY, spec.lease_seconds, 2, 3, None, None, ((1, token),))
-    return held._replace(**changes)
-
-
-def row_of(job: Record, **changes: Any) -> Row:
-    """The row that shows this record, all that the contract leaves open filled in."""
-    held = job.status == "running"
-    seen = Row(
-        status=job.spec.spell(job.status),
-        owner=worker_name(job.owner) if held else None,
-        expires=job.expires,
-        heartbeat=job.expires - job.lease if held and job.expires is not None else None,
-        started=1,
-        finished=None if job.status in ("pending", "running") else NOW,
-        attempts=job.attempts,
-        max_attempts=job.max_attempts,
-        token=job.token,
-        due=job.due,
-        cancel=job.cancel,
-        error="PAGE_VALIDATION_FAILED" if job.status == "failed" else None,
-    )
-    return seen._replace(**changes)
-
-
-def judge(job: Record, command: c.Command, outcome: o.Outcome, after: Row | None = None) -> str:
-    """The clause that this step breaks, or "right"; `after` is the row seen after it, the same as before if None."""
-    before = row_of(job)
-    world = World(job.spec, NOW, (job,), (before,))
-    judged = step(world, command, outcome, Context(NOW, False, (before if after is None else after,)))
-    return judged.clause if isinstance(judged, Violation) else "right"
-
-
-# ------------------------------------------------------------------------------------------------- the naming table
-
-RENEW_AND_WRITE = {
-    "terminal": ("LEASE-02", "TERM-02"),
-    "pending again": ("LEASE-02", "FENCE-02"),
-    "another owner": ("LEASE-02", "FENCE-02"),
-    "another owner, same token": ("LEASE-02", "FENCE-02"),
-    "older token": ("FENCE-03", "FENCE-03"),
-    "expired": ("LEASE-04", "FENCE-01"),
-}
-
-
-@pytest.mark.parametrize("verb", WRITES)
-@pytest.mark.parametrize("row", RENEW_AND_WRITE)
-def test_a_write_that_must_be_refused_names_its_row_of_the_table(row: str, verb: str) -> None:
-    job, command = record(**ROWS[row]), WRITES[verb]
-    clause = RENEW_AND_WRITE[row][verb != "renew"]
-    accepted = o.Accepted(STATUS[verb])
-    changed = row_of(job, status="failed", error="PAGE_VALIDATION_FAILED", attempts=9)
-    assert judge(job, command, o.REJECTED) == "right"
-    assert judge(job, command, accepted, changed) == clause
-    assert judge(job, command, o.REJECTED, changed) == clause, "rejected, with the row changed"
-    assert judge(job, command, accepted) == "FENCE-06", "accepted, with the row unchanged"
-
-
-@pytest.mark.parametrize("verb", WRITES)
-def test_a_write_of_the_holder_must_be_accepted(verb: str) -> None:
-    job = record(cancel=50 if verb == "acknowledge" else None)
-    assert judge(job, WRITES[verb], o.REJECTED) == ("LEASE-03" if verb == "renew" else "FENCE-01")
-    assert judge(job, WRITES[verb], o.Accepted(STATUS[verb], None)) in ("FENCE-06", "LEASE-03"), "the row is unchanged"
+VERBS = ("renew", "complete", "fail", "release", "acknowledge")
+WRITES = {verb: WRITE_WITH[verb](HANDLE) for verb in VERBS}
 
 
 def test_after_a_cancel_request_success_is_refused_or_ends_cancelled() -> None:
@@ -119,22 +29,6 @@ def test_after_a_cancel_request_success_is_refused_or_ends_cancelled() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- boundaries
-
-
-@pytest.mark.parametrize("spec", [BACKFILL, MUTATION], ids=lambda spec: spec.key)
-@pytest.mark.parametrize(("offset", "valid"), [(-1, True), (0, False), (1, False)])
-@pytest.mark.parametrize("verb", WRITES)
-def test_a_lease_is_valid_until_the_tick_before_its_expiry(
-    spec: QueueSpec, verb: str, offset: int, valid: bool
-) -> None:
-    job = record(spec, cancel=50 if verb == "acknowledge" else None)
-    handle = c.Handle(1, 1, job.token)
-    write = WRITE_WITH[verb](handle)
-    status = spec.spell("cancelled") if verb == "acknowledge" else STATUS[verb]
-    world, context = World(spec, EXPIRY + offset, (job,)), Context(EXPIRY + offset)
-    accepted = step(world, write, o.Accepted(status), context)
-    rejected = step(world, write, o.REJECTED, context)
-    assert (isinstance(accepted, Step), isinstance(rejected, Step)) == (valid, not valid)
 
 
 @pytest.mark.parametrize(("offset", "expired"), [(-1, False), (0, True), (1, True)])

@@ -87,8 +87,9 @@ def tokens_of(world: World, job: int) -> tuple[c.Token, ...]:
     """The token that a claim must mint, and wrong ones."""
     token = world.jobs[job - 1].token if job <= len(world.jobs) else None
     if world.spec.fence == "attempt_id":
-        issued = [token for _, token in world.jobs[job - 1].issued] if job <= len(world.jobs) else []
-        return (None, "", 1, f"{job}.{len(issued) + 1}", *issued)
+        issued = {token for record in world.jobs for _, token in record.issued}
+        count = len(world.jobs[job - 1].issued) if job <= len(world.jobs) else 0
+        return (None, "", 1, f"{job}.{count + 1}", *sorted(issued, key=str))
     return (None, token, token + 1, token + 2) if isinstance(token, int) else (None,)
 
 

@@ -16,7 +16,7 @@ pytest_plugins = ["pytester"]
 
 CONTRACT = "--pyargs", "fencepost.conformance"
 QUICK = "--fencepost-profile=quick", "--fencepost-seed=1"
-BUILT = [(clause, queue) for clause, queue, cell in pairs(QUEUES) if cell.status != "not built"]
+BUILT = [(clause, queue.key) for clause, queue, cell in pairs(QUEUES.values()) if cell.status != "not built"]
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 
 

@@ -184,10 +184,10 @@ def test_the_file_has_the_documented_shape(tmp_path: Path) -> None:
     body = json.loads(path.read_text())
     assert list(body) == [
         "schema", "verdict", "interrupted", "adapter", "profile", "seed", "queues", "clauses", "certificates",
-        "failures", "coverage", "versions", "footer",
+        "failures", "levels", "required", "unmet", "coverage", "versions", "footer",
     ]  # fmt: skip
     assert body["schema"] == 1
-    assert list(body["clauses"][0]) == ["id", "queue", "verdict", "checked", "teeth", "reason"]
+    assert list(body["clauses"][0]) == ["id", "queue", "verdict", "checked", "teeth", "reason", "gap"]
     assert list(body["certificates"][0]) == [
         "clause", "queue", "adapter", "pair", "schedules", "exhaustive", "bound"
     ]  # fmt: skip

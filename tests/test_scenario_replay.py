@@ -18,7 +18,7 @@ from fencepost.conformance.replay import Replayed, replay, told
 from fencepost.conformance.session import Session
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.queues import BACKFILL, QUEUES
+from fencepost.model.queues import BACKFILL, BUILD, QUEUES
 from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.world import Violation
 from fencepost.scenarios import Scenario, dump, load, loads
@@ -109,6 +109,22 @@ def test_both_sides_of_a_difference_are_in_the_words_of_the_file(sessions: Sessi
     )
 
 
+@pytest.mark.parametrize("adapter", [MemoryAdapter, SqliteAdapter])
+def test_whose_artifact_is_read_is_compared_whatever_the_queue_calls_its_attempts(
+    sessions: Sessions, adapter: type[Adapter]
+) -> None:
+    def read(expect: str) -> Replayed:
+        again = ("do: release, handle: 2", "do: claim, worker: 2", "do: put_artifact, handle: 5")
+        last = f"do: read_artifact, job: 1, expect: {expect}"
+        steps = (ENQUEUE, CLAIM, "do: put_artifact, handle: 2", *again, last)
+        return replay(build, file("FENCE-04", *steps, queue="build", adapters="[memory, sqlite]"))
+
+    build = sessions.of(adapter(), "build")
+    assert read("{artifact: 5}").verdict == read("artifact").verdict == "pass"
+    assert read("{artifact: 2}").why == "step 7: expected artifact: 2, got artifact: 5"
+    assert read("{artifact: null}").why == "step 7: expected artifact: null, got artifact: 5"
+
+
 # Failed --------------------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +203,26 @@ def test_a_found_file_leaves_it_to_the_queue_when_a_job_is_due() -> None:
     begun = ((c.Enqueue(), o.Enqueued(1, 0)), (c.Claim(1), token), (failed, o.Accepted("pending", 77)))
     for trace in (answered(*begun), answered(*begun, (c.Claim(1), o.Claimed()))):
         assert expectations(trace, QUEUES["mutation"])[3].describe() == "accepted: pending"
+
+
+def test_a_found_file_names_attempts_by_their_claims() -> None:
+    mixed_up = answered(
+        (c.Enqueue(), o.Enqueued(1)),
+        (c.Claim(1), o.Claimed((c.Handle(1, 1, "5b0c"),))),
+        (c.Plant(c.JobRef(1), "deadline", 60), o.DONE),
+        (c.PutArtifact(c.HandleRef(2)), o.Accepted("running")),
+        (c.ReadArtifact(c.JobRef(1)), o.Artifact("5b0c")),
+        (c.Fail(c.HandleRef(2)), o.Accepted("failed")),
+        (c.ReadArtifact(c.JobRef(1)), o.Artifact("made up")),
+    )
+    expected = expectations(mixed_up, BUILD)
+    assert {label: said.describe() for label, said in expected.items()} == {
+        2: "claimed: [{job: 1}]",
+        4: "accepted: running",
+        5: "artifact: 2",
+        6: "accepted: failed",
+        7: "artifact: 2 or artifact: null",
+    }
 
 
 def test_a_found_race_demands_what_was_answered_before_it() -> None:

@@ -91,6 +91,19 @@ CLAIM_MUTANTS: tuple[Mutant, ...] = (
         but("claim_order", tuple(dataclasses.replace(key, descending=True) for key in OLDEST_FIRST)),
     ),
     Mutant(
+        "claim-ties-newest-first",
+        "CLAIM-08",
+        "Of jobs enqueued at the same instant the newest is claimed first (procrastinate#212).",
+        but("claim_order", (OLDEST_FIRST[0], dataclasses.replace(OLDEST_FIRST[1], descending=True))),
+    ),
+    Mutant(
+        "claim-overlooks",
+        "CLAIM-08",
+        "A claim passes over jobs that nobody has locked, and comes back empty (cockroach#121917).",
+        add("claim_where", w.overlooked),
+        also=("CLAIM-14",),
+    ),
+    Mutant(
         "claim-due-late",
         "CLAIM-08",
         "A job is claimed only after the instant it is due, not at it.",
@@ -116,6 +129,12 @@ CLAIM_MUTANTS: tuple[Mutant, ...] = (
         "CLAIM-12",
         "A cancelled hook is taken for one that passed, since only an Exception rolls back.",
         but("claim_undone_by", Exception),
+    ),
+    Mutant(
+        "claim-commits-row-by-row",
+        "CLAIM-12",
+        "Each job is claimed in a transaction of its own, so a hook that raises undoes the last claim only.",
+        but("claim_commits", "row"),
     ),
     Mutant(
         "claim-lazy-handles",

@@ -198,6 +198,13 @@ CANCEL_MUTANTS: tuple[Mutant, ...] = (
         drop("fence.acknowledge", "cancel_requested"),
     ),
     Mutant(
+        "checkpoint-refused-after-cancel",
+        "CANCEL-04",
+        "A checkpoint of a job that was asked to cancel is refused, so its executor never learns of it "
+        "(procrastinate#1598).",
+        add("fence.checkpoint", p.uncancelled),
+    ),
+    Mutant(
         "acknowledge-fails",
         "CANCEL-04",
         "An acknowledged cancel is stored as a failure.",

@@ -5,33 +5,25 @@ This module must never know of claims or sweeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fencepost.adapters.reference import predicates as p
 from fencepost.adapters.reference.rules import Verb
 
 from . import wrong as w
-from .mutant import Change, Mutant, add, both, but, drop, put, shift
+from .mutant import Change, Mutant, add, both, but, drop, each, put, shift
 
 WRITES = (Verb.COMPLETE, Verb.FAIL, Verb.RELEASE, Verb.ACKNOWLEDGE)
 """The writes that end a lease; a renewal's faults have clauses of their own."""
 
-_REPORT = {
-    ("anybody", Verb.RELEASE): " (ShedLock#1986)",
-    ("anybody", Verb.FAIL): " (litestar-queues#36)",
-    ("older-token", Verb.COMPLETE): " (bull#308)",
-    ("silent", Verb.COMPLETE): " (queue-jobs-worker#24)",
-}
+UPLOAD_ALSO = ("FENCE-06",)
+"""Stored once more by the same attempt, an artifact that is accepted changes nothing."""
 
 
-def _each(
-    kind: str, clause: str, title: str, change: Callable[[Verb], Change], queue: str = "backfill"
-) -> tuple[Mutant, ...]:
-    """The same fault in each of the writes."""
-    return tuple(
-        Mutant(f"{verb}-{kind}", clause, f"{title.format(verb)}{_REPORT.get((kind, verb), '')}.", change(verb), queue)
-        for verb in WRITES
-    )
+def _everywhere(kind: str, clause: str, title: str, change: Callable[[Verb], Change]) -> Iterator[Mutant]:
+    yield from each(kind, clause, title, change, WRITES)
+    yield from each(kind, clause, title, change, (Verb.SKIP,), "screenshot")
+    yield from each(kind, clause, title, change, (Verb.PUT_ARTIFACT,), "build", also=UPLOAD_ALSO)
 
 
 LEASE_MUTANTS: tuple[Mutant, ...] = (
@@ -96,32 +88,53 @@ LEASE_MUTANTS: tuple[Mutant, ...] = (
 )
 
 FENCE_MUTANTS: tuple[Mutant, ...] = (
-    *_each(
+    *_everywhere(
         "expired",
         "FENCE-01",
         "An expired lease does not stop its holder's {}",
         lambda verb: drop(f"fence.{verb}", "lease_valid"),
     ),
-    *_each(
+    *_everywhere(
         "at-expiry",
         "FENCE-01",
         "The lease still counts as valid at the instant of its expiry, for {}",
         lambda verb: shift(f"fence.{verb}", "lease_valid"),
     ),
-    *_each(
-        "anybody",
-        "FENCE-02",
-        "A superseded worker's {} is accepted while another one holds the job",
-        lambda verb: drop(f"fence.{verb}", "owned"),
+    *(
+        mutant
+        for verbs, queue in ((WRITES, "backfill"), ((Verb.SKIP,), "screenshot"))
+        for mutant in each(
+            "anybody",
+            "FENCE-02",
+            "A superseded worker's {} is accepted while another one holds the job",
+            lambda verb: drop(f"fence.{verb}", "owned"),
+            verbs,
+            queue,
+            {Verb.RELEASE: "ShedLock#1986", Verb.FAIL: "litestar-queues#36"},
+        )
     ),
-    *_each(
+    *each(
         "older-token",
         "FENCE-03",
         "The same worker's older handle still passes for {}",
         lambda verb: drop(f"fence.{verb}", "same_generation"),
+        WRITES,
         "mutation",
+        {Verb.COMPLETE: "bull#308"},
     ),
-    *_each("silent", "FENCE-06", "A refused {} is reported as done", lambda verb: but("silent", frozenset({verb}))),
+    *(
+        mutant
+        for verbs, queue in ((WRITES, "backfill"), ((Verb.SKIP,), "screenshot"), ((Verb.PUT_ARTIFACT,), "build"))
+        for mutant in each(
+            "silent",
+            "FENCE-06",
+            "A refused {} is reported as done",
+            lambda verb: but("silent", frozenset({verb})),
+            verbs,
+            queue,
+            {Verb.COMPLETE: "queue-jobs-worker#24"},
+        )
+    ),
     Mutant(
         "renew-silent",
         "FENCE-06",

@@ -5,11 +5,12 @@ The changes that recur are functions here. This module must never know how a mut
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from fencepost.adapters.reference.rules import Rules
+from fencepost.adapters.reference.rules import Rules, Verb
 
 Change: TypeAlias = Callable[[Rules], Rules]
 
@@ -34,6 +35,36 @@ class Mutant:
     def race(self) -> bool:
         """Whether it takes two actors at once."""
         return self.pair is not None
+
+
+_NO_REPORTS: Mapping[Verb, str] = MappingProxyType({})
+
+
+def each(
+    kind: str,
+    clause: str,
+    title: str,
+    change: Callable[[Verb], Change],
+    verbs: Iterable[Verb],
+    queue: str = "backfill",
+    reports: Mapping[Verb, str] = _NO_REPORTS,
+    also: tuple[str, ...] = (),
+) -> tuple[Mutant, ...]:
+    """The same fault in each of these verbs. `title` has a place for the verb and no full stop; `reports` names public
+    reports of it.
+    """
+    return tuple(
+        Mutant(
+            f"{verb}-{kind}".replace("_", "-"),
+            clause,
+            title.format("upload" if verb == Verb.PUT_ARTIFACT else verb)
+            + (f" ({reports[verb]})." if verb in reports else "."),
+            change(verb),
+            queue,
+            also=also,
+        )
+        for verb in verbs
+    )
 
 
 def drop(place: str, *names: str) -> Change:

@@ -75,6 +75,27 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         swap("recover", "requeue", "failed"),
     ),
     Mutant(
+        "recover-nothing",
+        "REC-01",
+        "No sweep looks for running jobs, so those of the dead run for ever (taskiq-redis#130, saq#127).",
+        put("expired", "lease_expired", w.never),
+        also=("CANCEL-05", "LEASE-07", "REC-03", "REC-04", "REC-12"),
+    ),
+    Mutant(
+        "recover-within-window",
+        "REC-01",
+        "A job that expired longer ago than a lease lasts is never recovered (celery#6229).",
+        put("expired", "lease_expired", w.expired_lately),
+        also=("CANCEL-05", "REC-03", "REC-04", "REC-12"),
+    ),
+    Mutant(
+        "recover-spares-busy-owner",
+        "REC-01",
+        "An expired job is left to its owner while that one beats for another job (oban#862).",
+        put("expired", "lease_expired", w.owner_is_idle),
+        also=("CANCEL-05", "LEASE-07", "REC-03", "REC-04", "REC-12"),
+    ),
+    Mutant(
         "recover-content-code",
         "REC-01",
         "A job that was lost fails with a CONTENT code.",
@@ -186,6 +207,13 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         "REC-08",
         "A cancelled hook does not undo its batch.",
         but("sweep_undone_by", Exception),
+    ),
+    Mutant(
+        "sweep-commits-row-by-row",
+        "REC-08",
+        "Each row of a batch is moved in a transaction of its own, so a hook that raises undoes the last one only "
+        "(huey#915).",
+        but("sweep_commits", "row"),
     ),
     Mutant(
         "sweep-generation-of-first",

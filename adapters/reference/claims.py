@@ -60,7 +60,7 @@ async def _take(
     runtime: Runtime, connection: AsyncConnection, command: c.Claim, values: dict[str, Any], scan: int, most: int
 ) -> tuple[list[tuple[c.JobId, c.Token]], list[tuple[c.JobId, c.Token]]]:
     """The jobs won and the jobs tried, each with its fence token; the transaction stays open."""
-    statements, shape = runtime.statements, runtime.shape
+    rules, statements, shape = runtime.rules, runtime.statements, runtime.shape
     if command.job is None:
         read, take = statements.candidates, statements.take
     else:
@@ -79,9 +79,13 @@ async def _take(
     for job, generation in candidates:
         if len(won) == most:
             break
+        if won and rules.claim_commits == "row":
+            await connection.commit()
         attempt = runtime.new_attempt(job, values["owner"], values["now"])
         tried.append((job, attempt if generation is None else generation + 1))
-        taken = await first(connection, take, values | {"job": job, "fresh_attempt": attempt})
+        taken = await first(
+            connection, take, values | {"job": job, "fresh_attempt": attempt, "seen_generation": generation}
+        )
         if taken is not None:  # another claimer may have been faster: only a changed row is a claim (CLAIM-06)
             won.append((taken.id, taken.token))
     return won, tried

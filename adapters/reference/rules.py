@@ -117,7 +117,7 @@ class Rules(Editable):
     claim_again: tuple[Pred, ...]
     """Repeated in each candidate's conditional update (CLAIM-11)."""
     claim_named: tuple[Pred, ...]
-    """Which candidates are left where a claim names its job (CLAIM-15)."""
+    """Which candidates there are where a claim names its job (CLAIM-15)."""
     claim_order: tuple[Order, ...]
     claim_set: tuple[Assign, ...]
     claim_shape: Mapping[str, Shape]
@@ -176,6 +176,8 @@ class Rules(Editable):
     claim_hook: Literal["before_commit", "after_commit"] = "before_commit"
     claim_undone_by: type[BaseException] = BaseException
     """What a hook must raise to undo its claims (CLAIM-12): cancellation is no `Exception`."""
+    claim_commits: Literal["batch", "row"] = "batch"
+    """One commit ends all of a claim's updates; or each of them but the last is committed by itself (CLAIM-12)."""
     claim_handles: Literal["scalars", "lazy"] = "scalars"
     """What a claim returns: plain values, or rows that expire with the worker's next transaction (CLAIM-13)."""
     fence_at: FenceAt = "update"
@@ -183,6 +185,9 @@ class Rules(Editable):
     """What an update still checks whose fence was read before it."""
     cancel_at: Literal["update", "transaction_before"] = "update"
     """Where a cancel looks at the job's status: in its update, or in a transaction before (CANCEL-09)."""
+    artifact_read: Literal["reference", "last"] = "reference"
+    """What a reader is given: the object that the job refers to, or the last by key of all that its attempts stored
+    (FENCE-04)."""
     silent: frozenset[Verb] = frozenset()
     """Verbs that report a refused write as accepted, unless they stand in a caller's transaction (FENCE-06)."""
     commits_for_caller: frozenset[str] = frozenset()
@@ -193,6 +198,8 @@ class Rules(Editable):
     start_up_sweeps: bool = True
     sweep_probes: bool = True
     """Nothing is written before something was found (REC-06)."""
+    recover_at: Literal["update", "read"] = "update"
+    """Where a sweep decides what becomes of an expired job: in its update, or when it reads the row (REC-07)."""
     sweep_values: Literal["row", "first"] = "row"
     """Back-off and generation come from the row itself, or from its batch's first one of its status (REC-09)."""
     sweep_counts: Literal["changed", "read"] = "changed"
@@ -200,6 +207,8 @@ class Rules(Editable):
     sweep_hook: Literal["before_commit", "after_commit"] = "before_commit"
     sweep_hook_gets: Literal["changed", "read"] = "changed"
     """Which of a batch's ids the hook is given (REC-08)."""
+    sweep_commits: Literal["batch", "row"] = "batch"
+    """One commit ends all of a batch's updates; or each of them but the last is committed by itself (REC-08)."""
     sweep_undone_by: type[BaseException] = BaseException
     sweep_after_failure: Literal["next", "stop"] = "next"
     """Whether a batch whose hook raised lets the walk go on (REC-12)."""
@@ -232,7 +241,7 @@ OLDEST_FIRST = (Order("oldest", "CLAIM-08", "created_at"), Order("lowest_id", "C
 CONTRACT = Rules(
     claim_where=CLAIMABLE,
     claim_again=CLAIMABLE,
-    claim_named=(p.this_job,),
+    claim_named=(*CLAIMABLE, p.this_job),
     claim_order=OLDEST_FIRST,
     claim_set=(
         p.to_running, p.own, p.lease, p.beat, p.start, p.count_attempt, p.next_generation, p.next_attempt,

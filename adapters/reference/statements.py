@@ -32,6 +32,11 @@ VERB_OF = {
 }  # fmt: skip
 """The fence of each write by handle."""
 
+_GROUPS = (
+    "write", "cancel", "cancel_as", "check", "unfenced", "recover_expired_as", "recover_left_behind_as", "end_pending",
+)  # fmt: skip
+"""Where statements stand together, by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
@@ -62,8 +67,8 @@ class Statements:
         self._a = Args(spec)
         self._values: dict[Assign, Any] = {}
 
-        self.candidates = self._candidates(shape)
-        self.take = self._take(shape)
+        self.candidates = self._candidates(shape, rules.claim_where)
+        self.take = self._take(shape, rules.claim_where)
         if spec.claims_by_id:
             self.named_candidate = self._candidates(shape, rules.claim_named)
             self.take_named = self._take(shape, rules.claim_named) if shape.subselect else self.take
@@ -80,15 +85,15 @@ class Statements:
             for write in (Write.CANCEL, Write.CANCEL_BY_PARENT):
                 self.cancel[write] = self._update(rules.cancel_where, rules.writes[write])
             self.status = self._status(rules.cancel_where)
-            self.cancel_as = {
-                case.name: self._update((), (replace(case, when=()),)) for case in rules.writes[Write.CANCEL]
-            }
+            self.cancel_as = self._one_by_one((), rules.writes[Write.CANCEL])
 
         pending = (rules.called_off, rules.lapsed)
         self.find_expired = self._find(rules.expired, *pending)
         self.find_left_behind = self._find(rules.left_behind, *pending)
         self.recover_expired = self._update(rules.expired_again, rules.recover)
         self.recover_left_behind = self._update(rules.left_behind_again, rules.recover)
+        self.recover_expired_as = self._one_by_one(rules.expired_again, rules.recover)
+        self.recover_left_behind_as = self._one_by_one(rules.left_behind_again, rules.recover)
         self.end_pending: dict[str, Statement] = {}
         """What becomes of a pending job that a sweep found: the first of these whose conditions it meets."""
         if self._possible(rules.called_off):
@@ -105,15 +110,15 @@ class Statements:
     def all(self) -> dict[str, Statement]:
         """Every statement by a readable name."""
         named = {name: item for name, item in vars(self).items() if isinstance(item, Statement)}
-        for group in ("write", "cancel", "cancel_as", "check", "unfenced", "end_pending"):
+        for group in _GROUPS:
             named |= {f"{group}.{key}": item for key, item in getattr(self, group, {}).items()}
         return named
 
-    def _candidates(self, shape: Shape, narrower: Sequence[Pred] = ()) -> Statement:
+    def _candidates(self, shape: Shape, where: Sequence[Pred]) -> Statement:
         wanted = select(self._c.id, self._generation())
-        query = self._queue(wanted, narrower)
+        query = self._queue(wanted, where)
         if shape.limits_first:
-            head = self._queue(select(self._c.id), narrower).scalar_subquery()
+            head = self._queue(select(self._c.id), where).scalar_subquery()
             query = wanted.where(self._c.id.in_(head)).order_by(*self._order(self._rules.claim_order))
         if shape.skip_locked:
             query = query.with_for_update(skip_locked=True, of=self._table)  # CLAIM-10: no other table's rows
@@ -121,21 +126,24 @@ class Statements:
             query = query.with_for_update(of=self._table)
         return _statement(query)
 
-    def _take(self, shape: Shape, narrower: Sequence[Pred] = ()) -> Statement:
+    def _take(self, shape: Shape, where: Sequence[Pred]) -> Statement:
         rules = self._rules
         who: ColumnElement[bool] = self._c.id == self._a.job
         if shape.subselect:
-            who = self._c.id == self._queue(select(self._c.id), narrower).scalar_subquery()
+            who = self._c.id == self._queue(select(self._c.id), where).scalar_subquery()
         sql = update(self._table).where(who, *self._where(rules.claim_again)).values(self._set(rules.claim_set))
         return _statement(sql.returning(self._c.id, self._token()))
 
-    def _queue(self, query: Select[Any], narrower: Sequence[Pred]) -> Select[Any]:
-        wanted = self._where((*self._rules.claim_where, *narrower))
-        return query.where(*wanted).order_by(*self._order(self._rules.claim_order)).limit(self._a.scan)
+    def _queue(self, query: Select[Any], where: Sequence[Pred]) -> Select[Any]:
+        return query.where(*self._where(where)).order_by(*self._order(self._rules.claim_order)).limit(self._a.scan)
 
     def _update(self, where: Sequence[Pred], cases: Sequence[Case]) -> Statement:
         sql: sa.Update = update(self._table).where(self._c.id == self._a.job, *self._where(where))
         return _statement(sql.values(self._cases(cases)).returning(self._c.status, self._due()))
+
+    def _one_by_one(self, where: Sequence[Pred], cases: Sequence[Case]) -> dict[str, Statement]:
+        """An update for each case by its name, for who has chosen among them before (`cancel_at`, `recover_at`)."""
+        return {one.name: self._update(where, (replace(one, when=()),)) for one in cases if self._possible(one.when)}
 
     def _check(self, fence: Sequence[Pred]) -> Statement:
         (requested,) = self._where([cancel_requested])
@@ -146,7 +154,10 @@ class Statements:
 
     def _find(self, *sets: Sequence[Pred]) -> Statement:
         c = self._c
-        columns = (c.id, c.created_at, c.status, c.lease_expires_at, c.attempt_count, self._generation())
+        columns = [c.id, c.created_at, c.status, c.lease_expires_at, c.attempt_count, self._generation()]
+        if self._rules.recover_at == "read":
+            cases = [one for one in self._rules.recover if self._possible(one.when)]
+            columns.append(case(*[(and_(True, *self._where(one.when)), one.name) for one in cases]).label("becomes"))
         found = or_(*[and_(True, *self._where(each)) for each in sets if self._possible(each)])
         query = select(*columns).where(found, beyond.sql(self._c, self._a))
         return _statement(query.order_by(*self._order(self._rules.sweep_order)).limit(self._a.scan))
@@ -162,6 +173,9 @@ class Statements:
         return _statement(sa.delete(objects).where(objects.c.key == self._a.key, ~wanted))
 
     def _artifact(self, objects: Table) -> Statement:
+        if self._rules.artifact_read == "last":
+            folder = objects.c.key.like(sa.cast(self._a.job, sa.String) + "/%")
+            return _statement(select(objects.c.attempt).where(folder).order_by(objects.c.key.desc()).limit(1))
         stored = self._table.outerjoin(objects, objects.c.key == self._columns["artifact_key"])
         return _statement(select(objects.c.attempt).select_from(stored).where(self._c.id == self._a.job))
 

@@ -105,6 +105,8 @@ async def _batch(
         summary.count += len(found)
     changed: list[o.RecoveredRow] = []
     for row in found:
+        if rules.sweep_commits == "row" and changed:
+            await connection.commit()
         source = row if rules.sweep_values == "row" else next(one for one in found if one.status == row.status)
         moved = await _move(runtime, connection, values, row, source)
         if moved is not None:  # a renewal or a completion may have been faster (REC-02, REC-07)
@@ -144,7 +146,10 @@ async def _move(
             if ended is not None:
                 return ended
         return None
-    recover = statements.recover_expired if values["prefix"] is None else statements.recover_left_behind
+    starts = values["prefix"] is not None
+    recover = statements.recover_left_behind if starts else statements.recover_expired
+    if runtime.rules.recover_at == "read":
+        recover = (statements.recover_left_behind_as if starts else statements.recover_expired_as)[row.becomes]
     known = values | {
         "job": row.id, "seen_lease": row.lease_expires_at, "seen_generation": source.generation,
         "retry_at": values["now"] + runtime.rules.backoff(runtime.spec, source.attempt_count),

@@ -50,7 +50,7 @@ class Args:
     seen_lease = bindparam("seen_lease", type_=Instant)
     """The lease expiry that a sweep read."""
     seen_generation = bindparam("seen_generation", type_=Integer)
-    """The generation that a sweep read."""
+    """The generation that a sweep, or a claim, read."""
     error = bindparam("error", type_=String)
     prefix = bindparam("prefix", type_=String)
     """The owner prefix that a starting process declares its own (REC-05)."""

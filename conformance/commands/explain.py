@@ -68,7 +68,8 @@ def shortest_story(clause: str) -> tuple[str, Trace] | None:
             continue
         if CLAUSES[clause].engine == "direct":
             return key, AFTER_COMMIT
-        trace = next(witnesses(spec, clause), None)
+        # No trace of one actor tests a race, and to know that a search must go to its end.
+        trace = None if CLAUSES[clause].engine == "interleaved" else next(witnesses(spec, clause), None)
         if trace is not None:
             return key, trace
         for program in PROGRAMS:

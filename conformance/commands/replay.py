@@ -7,9 +7,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
+from fencepost.adapters.registry import unknown
 from fencepost.conformance.replay import replay, told
-from fencepost.conformance.selection import chosen_adapter
+from fencepost.conformance.selection import UnknownName, chosen_adapter
 from fencepost.conformance.session import Session
+from fencepost.conformance.watchdog import USUAL, watching
 from fencepost.model.queues import QueueSpec
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, load
@@ -23,7 +25,7 @@ def replay_files(files: Iterable[Path], adapter: str | None) -> int:
 
     Raises:
         ScenarioError: a file cannot be used.
-        UnknownName: there is no such adapter.
+        UnknownName: there is no such adapter, or it serves no such queue.
         AdapterError: the adapter cannot be driven.
     """
 
@@ -32,8 +34,12 @@ def replay_files(files: Iterable[Path], adapter: str | None) -> int:
 
     work = [(path, scenario, adapter or home(scenario)) for path in files for scenario in [load(path, queues_of)]]
     classes = {name: chosen_adapter(name) for _, _, name in work}
+    for path, scenario, name in work:
+        if scenario.queue not in classes[name].queues:
+            raise UnknownName(f"{path}: {unknown(f'queue of adapter {name}', scenario.queue, classes[name].queues)}")
     good = True
     with ExitStack() as stack:
+        stack.enter_context(watching(USUAL))
         sessions: dict[tuple[str, str], Session] = {}
         for path, scenario, name in work:
             place = name, scenario.queue

@@ -110,7 +110,9 @@ class Lanes:
                 continue
             outcome: o.Outcome = o.DONE
             rows = world.rows if watched else None
-            if type(command) is not c.Advance:
+            if type(command) is c.Advance:
+                await self._driver.advance(command.seconds)
+            else:
                 outcome = await self._serve(worker_of(command), command, world.now)
                 if isinstance(command, c.Crash):
                     await self._gate_again(command.worker)

@@ -14,6 +14,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from fencepost.conformance.faults import Hung
+
 from .gate import Gate, may_wait, takes_locks
 from .played import CLOCK, Diverged, Played, Ran, Statement, Stuck, Unplayable
 
@@ -187,7 +189,7 @@ class _Lane:
         except asyncio.CancelledError:
             run.fail(Stuck(f"lane {self.digit}: its command was cancelled from inside"))
             raise
-        except Exception as error:
+        except (Exception, Hung) as error:
             run.fail(error)
         finally:
             self.state = _DONE
@@ -264,7 +266,7 @@ class _Run:
         except Exception as error:
             self.fail(error)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """End the run with this error; commands that have started run on ungated."""
         if not self.end.done():
             self.over = True
@@ -376,7 +378,7 @@ class _Run:
         """Leave no task behind: let what has started finish ungated, and cancel what cannot finish."""
         self.over = True
         tasks = [lane.task for lane in self.lanes if lane.task is not None and not lane.task.done()]
-        hopeless = self.end.cancelled() or isinstance(self.end.exception(), Stuck)
+        hopeless = self.end.cancelled() or isinstance(self.end.exception(), (Stuck, Hung))
         for lane in self.lanes:
             lane.wake()
         if self.question is not None:
