@@ -316,12 +316,20 @@ def explain(clause: str) -> int:
     epilog="""\b
 Examples:
   fencepost mutants --clause=FENCE-02
-  fencepost mutants --adapter=sqlite --seeds=20 --json=kills.json"""
+  fencepost mutants --adapter=sqlite --seeds=20 --json=kills.json
+  fencepost mutants --export=scenarios/regressions"""
 )
 @click.option("--adapter", "adapters", multiple=True, metavar="NAME", help="Only on sqlite or pg; may be repeated.")
 @_setting("clauses")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this mutant; may be repeated.")
 @click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Runs of each mutant.")
+@click.option(
+    "--export",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Instead, write each mutant's shortest story into this folder, as a scenario file.",
+)
 @_profile("quick")
 @_json
 @_server
@@ -330,6 +338,7 @@ def mutants(
     clauses: tuple[str, ...],
     ids: tuple[str, ...],
     seeds: int,
+    folder: Path | None,
     profile: str,
     file: Path | None,
     pg_dsn: str | None,
@@ -339,9 +348,9 @@ def mutants(
 
     Each is planted in the reference queue, and must be found under the clause that it breaks.
 
-    Exit code 1 if a mutant survived or was found under another name.
+    Exit code 1 if a mutant survived or was found under another name, or if it has no story to export.
     """
-    _read(pg_dsn=pg_dsn, pg_image=pg_image)
+        check_writable(file, "--json")
     from .commands.measure import kill_mutants
 
     return kill_mutants(adapters, clauses, ids, seeds, profile, _writable(file))
@@ -396,13 +405,35 @@ def engine(seconds: float, file: Path | None, pg_dsn: str | None, pg_image: str 
     return bench_engine(seconds, _writable(file))
 
 
+def _without(option: str, **others: str) -> None:
+    """Refuse what was given beside an option that it means nothing to; `others` are options by parameter."""
+    context = click.get_current_context()
+    for parameter, other in others.items():
+        if context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{other} means nothing to {option}; leave one of them out")
+
+
 def _writable(file: Path | None) -> Path | None:
     """The file of --json, if it will be possible to write it."""
     from .settings import check_writable
 
     if file is not None:
+<<<<<<< HEAD
         check_writable(file, "--json")
+=======
+        if file.is_dir():
+            raise click.UsageError(f"--json {file}: that is a folder; give the name of a file")
+        _writable_folder(file.parent, f"--json {file}")
+>>>>>>> w-scen
     return file
+
+
+def _writable_folder(folder: Path) -> Path:
+    """The folder of --export, made if absent, if files can be written into it."""
+    from .settings import check_writable
+
+    check_writable(folder / "mutant.yaml", "--export")
+    return folder
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def _sequential(mutant: Planted, profile: Profile, seeds: int, on_seed: Callable
 def _race(mutant: Planted, seeds: int, on_seed: Callable[[str], None]) -> MutantResult:
     """A race must be found by a run's own search, and by a search at random once per seed."""
     named = _named_by_a_run(mutant)
-    first = _first_race(mutant)
+    first = first_race(mutant)
     kills, schedules = [], []
     program = program_of(mutant)
     for seed in range(1, seeds + 1):
@@ -148,7 +148,7 @@ def _named_by_a_run(mutant: Planted) -> str | None:
     return wrong[0] if wrong else mutant.clause if mutant.clause in seen else None
 
 
-def _first_race(mutant: Planted) -> Trace | None:
+def first_race(mutant: Planted) -> Trace | None:
     """The shortest race, in its simplest schedule, in which this mutant breaks its clause: its own program's, unless
     a shorter program shows it too.
     """

@@ -25,6 +25,8 @@ from .session import Session
 
 EVERYWHERE = ("memory", "sqlite", "pg")
 """Where a file is replayed that names no adapter."""
+AT_ONCE = ("sqlite", "pg")
+"""The same for a race: where statements can be scheduled."""
 
 
 class Unexpected(Exception):
@@ -95,7 +97,7 @@ def adapters_for(scenario: Scenario, asked: str | None) -> Iterator[str]:
     elif scenario.found is not None and scenario.found.adapter not in EVERYWHERE:
         yield scenario.found.adapter
     else:
-        yield from EVERYWHERE
+        yield from AT_ONCE if any(scenario.trace.lanes) else EVERYWHERE
 
 
 def is_scenario(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """Replaying a scenario file: does this queue still break the clause, does it do what the file expects?
 
 A replay that diverges (a legal answer, but not the expected one) says so, and so does one that never tested the file's
-clause; neither is a pass or a fail.
+clause; neither is a pass or a fail. A race without a schedule is replayed in every order of its statements.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from fencepost.model.world import Violation
 from fencepost.reports.story import Failure, story
 from fencepost.scenarios import Scenario, expectation_of
 
-from .interleave.engine import replay_history
+from .interleave.engine import first_failure, replay_history
+from .interleave.lanes import History
 from .interleave.played import Diverged, Stuck
 from .interleave.programs import programs_of
 from .session import Session
+
+MOST_ORDERS = 1000
+"""In how many orders of its statements a race without a schedule is replayed at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class Replayed:
     """`pass`: legal, as expected, and the file's clause was tested; `fail`: a clause was broken; `diverged`: legal so
     far, but not what the file says; `not exercised`: as expected, but nothing in it tested the file's clause.
 
-    `trace` is the file's, with what was answered.
+    `trace` is the file's, with what was answered. `why` says more of the verdict; of a pass, in which orders it holds.
     """
 
     verdict: Literal["pass", "fail", "diverged", "not exercised"]
@@ -47,32 +51,34 @@ class _Played:
     trace: Trace
     violation: Violation | None
     tested: Collection[str]
+    orders: str = ""
 
 
 def replay(session: Session, scenario: Scenario) -> Replayed:
-    """Replay a scenario from an empty queue of its kind; commands that ran at once run in the file's own schedule.
+    """Replay a scenario from an empty queue of its kind; commands that ran at once run in the file's own schedule, or
+    in every order if it has none.
 
     Raises:
         AdapterError: the adapter cannot be driven, or its statements cannot be scheduled.
     """
     try:
         played = _at_once(session, scenario) if any(scenario.trace.lanes) else _in_order(session, scenario)
-        if played.violation is None:
-            _compare(scenario, played.trace)
     except Diverged as error:
         return Replayed("diverged", scenario.trace, None, str(error))
     if played.violation is not None:
         return Replayed("fail", played.trace, played.violation, played.violation.why)
-    # What was found did break the clause, also where the judge has no check to make once all is right.
-    if scenario.clause not in played.tested and scenario.found is None:
+    # What was found or planted did break the clause, also where the judge has no check to make once all is right.
+    shown = scenario.found is not None or scenario.mutant is not None
+    if scenario.clause not in played.tested and not shown:
         return Replayed("not exercised", played.trace, None, f"no step of it tests {scenario.clause}")
-    return Replayed("pass", played.trace)
+    return Replayed("pass", played.trace, None, played.orders)
 
 
 def told(scenario: Scenario, queue: QueueSpec, adapter: str, path: str, replayed: Replayed) -> str:
     """What came of a replay, for people: the story of a failure, or one line."""
     if replayed.verdict == "pass":
-        return f"pass      {path}: {scenario.clause} holds on {adapter}, queue {scenario.queue}"
+        orders = f", {replayed.why}" if replayed.why else ""
+        return f"pass      {path}: {scenario.clause} holds on {adapter}, queue {scenario.queue}{orders}"
     if replayed.verdict == "not exercised":
         return (
             f"not exercised  {path}: on {adapter} it went as the file says, but {replayed.why}: "
@@ -111,30 +117,53 @@ def _in_order(session: Session, scenario: Scenario) -> _Played:
     if run.violation is None:
         for label, why in run.skipped.items():
             raise Diverged(f"step {label} could not run: {why}")
+        _compare(scenario, Trace(steps))
     made = driver.tally - before
     return _Played(Trace(steps), run.violation, {check.clause for check in made})
 
 
 def _at_once(session: Session, scenario: Scenario) -> _Played:
-    """The lanes in the file's own order of statements.
+    """The lanes in the file's own order of statements, or in every order.
 
     Raises:
-        Diverged: there is no schedule, or it does not fit.
+        Diverged: the schedule does not fit, or what was answered in some order is not what the file expects.
         AdapterError: the adapter's statements cannot be scheduled, or its actors came to a standstill.
     """
-    adapter, trace = session.adapter, scenario.trace
-    if trace.schedule is None:
-        raise Diverged("it runs commands at once, but has no schedule to follow")
+    adapter = session.adapter
     if not isinstance(adapter, Gated):
         raise AdapterError(
             f"{adapter.name}: its statements cannot be scheduled; replay this file on {_meant(scenario)}"
         )
     try:
-        history = session.run(replay_history(adapter, session.spec, trace))
+        played = _scheduled(session, scenario) if scenario.trace.schedule else _in_every_order(session, scenario)
     except Stuck as error:
         raise AdapterError(f"{adapter.name}: {error}") from error
-    tested = {check.clause for check in history.checks} | _raced(session, trace)
-    return _Played(history.trace, history.violation, tested)
+    return replace(played, tested={*played.tested, *_raced(session, scenario.trace)})
+
+
+def _scheduled(session: Session, scenario: Scenario) -> _Played:
+    history = session.run(replay_history(session.adapter, session.spec, scenario.trace))
+    if history.violation is None:
+        _compare(scenario, history.trace)
+    return _Played(history.trace, history.violation, {check.clause for check in history.checks})
+
+
+def _in_every_order(session: Session, scenario: Scenario) -> _Played:
+    """All orders, or the first `MOST_ORDERS` of them in that of context switches, up to one that breaks a clause."""
+    tested: set[str] = set()
+
+    def look(history: History) -> None:
+        tested.update(check.clause for check in history.checks)
+        if history.violation is None:
+            try:
+                _compare(scenario, history.trace)
+            except Diverged as error:
+                raise Diverged(f"in the order {history.schedule}, {error}") from error
+
+    adapter, spec, trace = session.adapter, session.spec, scenario.trace
+    found = session.run(first_failure(adapter, spec, trace, None, most=MOST_ORDERS, on_schedule=look))
+    orders = f"in {'all' if found.exhaustive else 'the first'} {found.schedules} orders of its statements"
+    return _Played(found.trace or trace, found.violation, tested, orders)
 
 
 def _raced(session: Session, trace: Trace) -> set[str]:
@@ -161,7 +190,7 @@ def _compare(scenario: Scenario, trace: Trace) -> None:
     """Compare each outcome that the file expects, in the lanes as before them.
 
     Raises:
-        Diverged: one is another, or its step did not run.
+        Diverged: one is another, or its step or one before the lanes did not run.
     """
     every = (each for sequence in (trace.steps, *trace.lanes) for each in sequence)
     answered = {each.label: each.outcome for each in every if each.outcome is not None}
@@ -169,10 +198,11 @@ def _compare(scenario: Scenario, trace: Trace) -> None:
     for label, outcome in answered.items():
         made.note(label, outcome)
         naming.note(label, outcome)
-    for label, expected in scenario.expected.items():
-        got = answered.get(label)
-        if got is None:
+    for label in (*(each.label for each in scenario.trace.steps), *scenario.expected):
+        if label not in answered:
             raise Diverged(f"step {label} could not run: what it refers to was not made, or its instant was not ahead")
+    for label, expected in scenario.expected.items():
+        got = answered[label]
         if not expected.matches(got, made):
             said = expectation_of(got, naming)
             raise Diverged(f"step {label}: expected {expected.describe()}, got {said.describe()}")

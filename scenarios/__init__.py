@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from .expected import Expected, any_of, expectation_of
 from .exporter import dump, write
-from .format import VERSION, Found, Scenario, ScenarioError
+from .format import MUTANT, VERSION, Found, Scenario, ScenarioError
 from .loader import load, loads
 
 __all__ = [
+    "MUTANT",
     "VERSION",
     "Expected",
     "Found",

@@ -105,6 +105,8 @@ class _Writer:
         if scenario.adapters is not None:
             head["adapters"] = list(scenario.adapters)
         head["source"] = scenario.source
+        if scenario.mutant is not None:
+            head["mutant"] = scenario.mutant
         if scenario.found is not None:
             head["found"] = {key: value for key, value in asdict(scenario.found).items() if value not in (None, "")}
         lines = [f"{key}: {_flow(value)}" for key, value in head.items()]

@@ -15,6 +15,9 @@ from .expected import Expected
 VERSION = 1
 """The version of the file format that this fencepost reads and writes."""
 
+MUTANT = "mutant"
+"""The source of the stories that are kept of mutants."""
+
 
 class ScenarioError(Exception):
     """A scenario file cannot be used; the message names the file, the step or line, and what to do."""
@@ -34,8 +37,9 @@ class Found:
 class Scenario:
     """One story of one clause on one queue.
 
-    `adapters` are those that it is meant for (None: all of them), `source` is `hand`, `found`, or the name of the
-    public report that it reproduces. `expected` holds, by step label, the outcomes that the contract demands.
+    `adapters` are those that it is meant for (None: all of them), `source` is `hand`, `found`, `mutant`, or the name of
+    the public report that it reproduces; `mutant` is the id of the one whose shortest story this is. `expected` holds,
+    by step label, the outcomes that the contract demands.
     """
 
     id: str
@@ -45,5 +49,6 @@ class Scenario:
     trace: Trace
     adapters: tuple[str, ...] | None = None
     source: str = "hand"
+    mutant: str | None = None
     found: Found | None = None
     expected: Mapping[int, Expected] = field(default_factory=dict)

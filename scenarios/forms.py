@@ -68,6 +68,7 @@ class FileForm(Form):
     title: Annotated[str, Field(min_length=1)]
     adapters: Annotated[list[str], Field(min_length=1)] | None = None
     source: Annotated[str, Field(min_length=1)] = "hand"
+    mutant: Annotated[str, Field(min_length=1)] | None = None
     found: FoundForm | None = None
     steps: list[Any]
     together: TogetherForm | None = None

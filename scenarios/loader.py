@@ -20,7 +20,7 @@ from fencepost.model.trace import Trace, TraceStep
 from pydantic import ValidationError
 
 from .expected import ANY, KINDS, PARTS, Expected, jobs_named
-from .format import VERSION, Found, Scenario, ScenarioError
+from .format import MUTANT, VERSION, Found, Scenario, ScenarioError
 from .forms import COMMAND_FORMS, COMMANDS, FROM_FORM, FileForm, Form, command_name, outcome_form
 from .safe_yaml import read_yaml
 
@@ -141,6 +141,7 @@ class _Reader:
             trace=Trace(steps, lanes, file.schedule),
             adapters=None if file.adapters is None else tuple(file.adapters),
             source=file.source,
+            mutant=file.mutant,
             found=None if file.found is None else Found(**file.found.model_dump()),
             expected=expected,
         )
@@ -164,6 +165,8 @@ class _Reader:
         if file.queue not in queues:
             raise self.fail(f"unknown queue `{file.queue}`{_nearest(file.queue, queues)}")
         self.spec = queues[file.queue]
+        if (file.source == MUTANT) != (file.mutant is not None):
+            raise self.fail(f"`source: {MUTANT}` and the `mutant` whose story it is go together; write both or neither")
         known = _adapters()
         for adapter in file.adapters or ():
             if adapter not in known and ":" not in adapter:

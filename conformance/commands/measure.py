@@ -45,21 +45,13 @@ def kill_mutants(
     Raises:
         UnknownName: a name stands for nothing, or no mutant is left.
     """
-    known = {mutant.id for mutant in MUTANTS}
-    for name in ids:
-        if name not in known:
-            raise UnknownName(f"there is no mutant {name!r}; `fencepost list --mutants` shows all.")
-    wanted = chosen_clauses(clauses)
-    mutants = [
-        mutant for mutant in MUTANTS if (not ids or mutant.id in ids) and (wanted is None or mutant.clause in wanted)
-    ]
-    work = planted(mutants, _chosen(adapters))
+    work = planted(chosen_mutants(clauses, ids), _chosen(adapters))
     if not work:
         raise UnknownName("no mutant is left of those asked for")
     depth = chosen_profile(profile)
     rows: list[MutantResult] = []
-    with _kept() as run:
-        for row in kill_rows(work, depth, seeds, _teller(len(work) * seeds, run.check)):
+    with kept() as run:
+        for row in kill_rows(work, depth, seeds, teller(len(work) * seeds, run.check)):
             rows.append(row)
     equivalent = (Equivalent(id=mutant.id, reason=reason) for mutant, reason in EQUIVALENT)
     table = kill_table(rows, equivalent, interrupted=run.interrupted)
@@ -78,7 +70,7 @@ def soak_reference(adapters: tuple[str, ...], seeds: int, replays: int, profile:
     chosen, depth = _chosen(adapters), chosen_profile(profile)
     soaked, repeated = [], []
     races = planted([mutant for mutant in MUTANTS if mutant.race], chosen)
-    with _kept() as run:
+    with kept() as run:
         for name, make in chosen.items():
             for seed in range(1, seeds + 1):
                 one = soak_seed(name, make, depth, seed, run.check)
@@ -118,6 +110,25 @@ def bench_engine(seconds: float, file: Path | None) -> int:
     return int(Exit.CONFORMANT)
 
 
+def chosen_mutants(clauses: tuple[str, ...], ids: tuple[str, ...]) -> list[Mutant]:
+    """The mutants of these clauses and with these ids; without either, all.
+
+    Raises:
+        UnknownName: a name stands for nothing, or no mutant is left.
+    """
+    known = {mutant.id for mutant in MUTANTS}
+    for name in ids:
+        if name not in known:
+            raise UnknownName(f"there is no mutant {name!r}; `fencepost list --mutants` shows all.")
+    wanted = chosen_clauses(clauses)
+    mutants = [
+        mutant for mutant in MUTANTS if (not ids or mutant.id in ids) and (wanted is None or mutant.clause in wanted)
+    ]
+    if not mutants:
+        raise UnknownName("no mutant is left of those asked for")
+    return mutants
+
+
 def planted(mutants: Iterable[Mutant], adapters: dict[str, Reference]) -> list[Planted]:
     """Each mutant on each of these adapters that it is meant for."""
     return [
@@ -148,7 +159,7 @@ def _chosen(names: tuple[str, ...]) -> dict[str, Reference]:
     return {name: make for name, make in REFERENCE.items() if not names or name in names}
 
 
-class _Measuring:
+class Measuring:
     """A measurement that may be cut short; call `check` wherever what was measured until then can be kept."""
 
     interrupted = False
@@ -165,17 +176,17 @@ class _Measuring:
 
 
 @contextmanager
-def _kept() -> Iterator[_Measuring]:
+def kept() -> Iterator[Measuring]:
     """Have an interrupt end the block, and note it, instead of losing what the block had found."""
     with heard() as check:
-        measuring = _Measuring(check)
+        measuring = Measuring(check)
         try:
             yield measuring
         except KeyboardInterrupt:
             measuring.interrupted = True
 
 
-def _teller(total: int, check: Callable[[], None]) -> Callable[[str], None]:
+def teller(total: int, check: Callable[[], None]) -> Callable[[str], None]:
     """Tells progress on standard error, a line for each piece of work, and then calls `check`."""
     done = 0
 

@@ -72,13 +72,20 @@ async def certify(
 
 
 async def first_failure(
-    adapter: Adapter, spec: QueueSpec, trace: Trace, clause: str, *, most: int, bound: int | None = None
+    adapter: Adapter,
+    spec: QueueSpec,
+    trace: Trace,
+    clause: str | None,
+    *,
+    most: int,
+    bound: int | None = None,
+    on_schedule: OnSchedule | None = None,
 ) -> Certified:
-    """The first of at most `most` schedules of any trace with lanes that breaks this clause, in the order of context
-    switches; `bound` leaves out schedules with more preemptions. Raises as `certify`.
+    """The first of at most `most` schedules of any trace with lanes that breaks this clause, or any if it is None, in
+    the order of context switches; `bound` leaves out schedules with more preemptions. Raises as `certify`.
     """
     async with lanes_of(adapter, spec, trace) as lanes:
-        return await _exhaust(lanes, _Tally(clause=clause), most, bound=bound)
+        return await _exhaust(lanes, _Tally(on_schedule, clause), most, bound=bound)
 
 
 async def search(
