@@ -350,7 +350,12 @@ def mutants(
 
     Exit code 1 if a mutant survived or was found under another name, or if it has no story to export.
     """
-        check_writable(file, "--json")
+    _read(pg_dsn=pg_dsn, pg_image=pg_image)
+    if folder is not None:
+        _without("--export", adapters="--adapter", seeds="--seeds", profile="--profile", file="--json")
+        from .commands.regressions import export_stories
+
+        return export_stories(clauses, ids, _writable_folder(folder))
     from .commands.measure import kill_mutants
 
     return kill_mutants(adapters, clauses, ids, seeds, profile, _writable(file))
@@ -418,13 +423,7 @@ def _writable(file: Path | None) -> Path | None:
     from .settings import check_writable
 
     if file is not None:
-<<<<<<< HEAD
         check_writable(file, "--json")
-=======
-        if file.is_dir():
-            raise click.UsageError(f"--json {file}: that is a folder; give the name of a file")
-        _writable_folder(file.parent, f"--json {file}")
->>>>>>> w-scen
     return file
 
 
