@@ -62,7 +62,7 @@ def test_an_entry_holds_for_all_queues_or_for_the_one_that_it_names() -> None:
     ("text", "said"),
     [
         ("FENCE-99: {kind: never, reason: x}", "known.yaml: there is no clause 'FENCE-99'; did you mean FENCE-"),
-        ("DEAD-01: {kind: never, reason: x}", "known.yaml: clause DEAD-01 is not built in this version"),
+        ("BATCH-01: {kind: never, reason: x}", "known.yaml: clause BATCH-01 is not built in this version"),
         ("FENCE-01: {kind: nevr, reason: x}", "known.yaml: FENCE-01: there is no kind 'nevr'; did you mean 'never'?"),
         ("FENCE-01: {kind: never, reason: x, queu: backfill}", "there is no key 'queu'; did you mean 'queue'?"),
         ("FENCE-01: {kind: never, reason: x, queue: backfil}", "no queue 'backfil'; did you mean 'backfill'?"),
