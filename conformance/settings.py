@@ -66,7 +66,7 @@ class Settings(BaseModel):
         return self._origins[key].place if key in self._origins else key
 
     def outranks(self, key: str, other: str) -> bool:
-        """Whether this setting was given and the other was not, or by whom it outranks."""
+        """Whether this setting was given by whoever outranks those who gave the other, which nobody may have given."""
         return self._rank(key) > self._rank(other)
 
     def _rank(self, key: str) -> int:

@@ -15,6 +15,7 @@ from .queues import PENDING, RUNNING
 from .step import step
 from .view import KEPT, blame, blame_rejected, mismatch, refers_to, row_fault, stray
 from .world import SETUP, Checks, Context, Record, Violation, World, overdue
+from .writes import refusal
 
 
 class _Race(NamedTuple):
@@ -31,6 +32,7 @@ _RACES = (
     _Race("claim: terminal job", (c.RequestCancel,), "CANCEL-09"),
     _Race("cancel: ", (c.Claim, c.Complete), "CANCEL-09"),
     _Race("complete: after a cancel request", (c.RequestCancel,), "CANCEL-09"),
+    _Race("sweep: expired with a cancel request", (c.RequestCancel,), "REC-07"),
 )
 """First match first. A part that no line names breaks the clause that it would break alone: that of the clause-naming
 table for a write, REC-07 for a sweep over a newer state, REC-02 for a sweep of a renewed lease."""
@@ -60,9 +62,10 @@ def changed_row(last: Change, row: Row, old: Row | None, moves: Sequence[Move]) 
     wrong = mismatch(last.after, row)
     if wrong is None:
         return row_fault(last.part, last.before, last.after, row, seen, last.now, ())
-    deleted = _deleted(last.after, row, moves) if wrong.field == "artifact" else None
-    if deleted is not None:
-        return deleted
+    if wrong.field == "artifact":
+        found = _deleted(last.after, row, moves) or _promoted(last.after, row, moves)
+        if found is not None:
+            return found
     decided = last.decided(wrong.field)
     return blame(decided.part, decided.before, decided.after, wrong, row, seen, ())
 
@@ -77,6 +80,21 @@ def _deleted(record: Record, row: Row, moves: Sequence[Move]) -> Violation | Non
             kept = KEPT[record.status]
             return Violation(kept.clause, kept.reason, "the job still refers to the artifact that was deleted")
     return None
+
+
+def _promoted(record: Record, row: Row, moves: Sequence[Move]) -> Violation | None:
+    """That an upload came after what should have refused it, if the row refers to what was accepted before that."""
+    for move in moves:
+        for part in move.parts:
+            command = part.command
+            if type(command) is c.PutArtifact and type(part.answer) is o.Accepted and _stores(command, row):
+                check = refusal(record, command, move.operation.now)
+                return Violation(check.clause, check.reason, "the upload of an attempt that was over came last")
+    return None
+
+
+def _stores(upload: c.PutArtifact, row: Row) -> bool:
+    return row.artifact is not None and upload.handle.token == row.artifact  # type: ignore[union-attr]
 
 
 def unexplained(world: World, job: int, row: Row, moves: Sequence[Move], operations: Sequence[Operation]) -> Violation:

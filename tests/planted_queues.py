@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from fencepost.adapters.contract import AdapterError, Capabilities
 from fencepost.adapters.memory import MemoryActor, MemoryAdapter
@@ -85,6 +87,14 @@ class Hookless(MemoryAdapter):
     """It declares that it has no hooks."""
 
     capabilities = dataclasses.replace(MemoryAdapter.capabilities, hooks=False)
+
+
+class Teams(MemoryAdapter):
+    """It serves queues of its own, one by a name that no file can have."""
+
+    queues: ClassVar[Mapping[str, QueueSpec]] = {
+        key: QueueSpec(key=key, section="Teams") for key in ("team/reports", "mails")
+    }
 
 
 class Noted(MemoryAdapter):

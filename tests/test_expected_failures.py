@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from fencepost.conformance.expected_failures import ExpectedFailures, read_expec
 from fencepost.conformance.profiles import PROFILES
 from fencepost.conformance.run import Plan
 from fencepost.conformance.selection import Unusable
+from fencepost.model.queues import QUEUES, QueueSpec
 from fencepost.reports import result
 from fencepost.reports.result import ExpectedFailure
-from planted_queues import Hookless, Late
+from planted_queues import Hookless, Late, Teams
 from runs import broken, pairs_of, planned, went
 
 pytest_plugins = ["pytester"]
@@ -30,10 +32,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def expected_by(text: str) -> ExpectedFailures:
+def expected_by(text: str, served: Mapping[str, QueueSpec] = QUEUES) -> ExpectedFailures:
     path = Path("known.yaml")
     path.write_text(text)
-    return read_expected_failures(path)
+    return read_expected_failures(path, served)
 
 
 def plan(make: type[MemoryAdapter] | type[Late], *clauses: str, text: str, queue: str = "backfill") -> Plan:
@@ -60,7 +62,7 @@ def test_an_entry_holds_for_all_queues_or_for_the_one_that_it_names() -> None:
     ("text", "said"),
     [
         ("FENCE-99: {kind: never, reason: x}", "known.yaml: there is no clause 'FENCE-99'; did you mean FENCE-"),
-        ("DEAD-01: {kind: never, reason: x}", "known.yaml: clause DEAD-01 is not built in this version"),
+        ("BATCH-01: {kind: never, reason: x}", "known.yaml: clause BATCH-01 is not built in this version"),
         ("FENCE-01: {kind: nevr, reason: x}", "known.yaml: FENCE-01: there is no kind 'nevr'; did you mean 'never'?"),
         ("FENCE-01: {kind: never, reason: x, queu: backfill}", "there is no key 'queu'; did you mean 'queue'?"),
         ("FENCE-01: {kind: never, reason: x, queue: backfil}", "no queue 'backfil'; did you mean 'backfill'?"),
@@ -83,6 +85,13 @@ def test_what_means_nothing_is_refused_with_the_place(text: str, said: str) -> N
     assert said in str(refused.value)
 
 
+def test_an_entry_may_name_a_queue_that_the_adapter_declares_itself() -> None:
+    text = "FENCE-01: {queue: mails, kind: never, reason: by design}"
+    assert str(expected_by(text, Teams.queues).of("FENCE-01", "mails")) == "never: by design"
+    with pytest.raises(Unusable, match="there is no queue 'backfill'"):
+        expected_by("FENCE-01: {queue: backfill, kind: never, reason: by design}", Teams.queues)
+
+
 def test_a_file_that_is_not_there_is_refused() -> None:
     with pytest.raises(Unusable, match=r"nowhere\.yaml: cannot be read"):
         read_expected_failures(Path("nowhere.yaml"))
@@ -102,6 +111,13 @@ def test_an_expected_failure_is_kept_with_its_reason_and_the_run_conforms() -> N
 
 def test_a_failure_that_nobody_expected_still_fails_the_run() -> None:
     found = went(plan(Late, "FENCE-01", text="REC-01: {kind: never, reason: another one}")).result
+    assert (found.verdict, result.exit_code(found)) == ("fail", 1)
+
+
+def test_an_expected_failure_does_not_excuse_what_is_required() -> None:
+    found = went(replace(plan(Late, "FENCE-01", text=KNOWN), required=("FENCE-01",))).result
+    assert pairs_of(found)["FENCE-01", "backfill"].standing == "expected failure"
+    assert [each.requirement for each in found.unmet] == ["FENCE-01"]
     assert (found.verdict, result.exit_code(found)) == ("fail", 1)
 
 
@@ -197,6 +213,14 @@ def test_pytest_reports_an_expected_failure_as_one(workers: str, pytester: pytes
     assert "EXPECTED FAILURES  adapter planted_queues:Late" in ran.stdout.str()
 
 
+def test_pytest_is_red_on_an_expected_failure_of_what_is_required(pytester: pytest.Pytester) -> None:
+    (pytester.path / "known.yaml").write_text(KNOWN)
+    options = "--fencepost-adapter=planted_queues:Late", "--fencepost-require=FENCE-01"
+    ran = pytester.runpytest_subprocess(*CONTRACT, *CHOSEN, *options, FILE)
+    assert (ran.ret, ran.parseoutcomes()) == (1, {"passed": 1, "failed": 1})
+    assert "FENCE-01 is required of backfill, and is not met: failed: complete: expired" in ran.stdout.str()
+
+
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_pytest_is_red_on_a_stale_expectation(workers: str, pytester: pytest.Pytester) -> None:
     (pytester.path / "known.yaml").write_text(KNOWN)
@@ -212,7 +236,7 @@ def test_pytest_can_be_asked_for_the_stories_of_what_is_expected(pytester: pytes
     adapter = "--fencepost-adapter=planted_queues:Late"
     ran = pytester.runpytest_subprocess(*CONTRACT, *CHOSEN, adapter, FILE, "--runxfail")
     assert ran.ret == 1
-    assert "✗ must be rejected: w1's lease has expired" in ran.stdout.str()
+    ran.stdout.fnmatch_lines(["*✗ must be rejected: w[0-9]'s lease has expired"])
 
 
 def test_pytest_refuses_a_file_that_means_nothing(pytester: pytest.Pytester) -> None:

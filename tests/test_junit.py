@@ -12,6 +12,7 @@ from fencepost.conformance.cli import call
 from fencepost.conformance.profiles import PROFILES
 from fencepost.reports import junit
 from fencepost.reports import result as r
+from fencepost.reports.levels import unmet_of
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase
 from test_result import NOTYET, a_result, pair
 
@@ -68,6 +69,33 @@ def test_an_expected_failure_is_skipped_with_its_reason_and_a_stale_one_fails(tm
     assert isinstance(excused, Skipped) and "notyet: ticket 12" in excused.message
     (gone,) = found["pg.CLAIM", "CLAIM-01[backfill]"].result
     assert isinstance(gone, Failure) and "remove that entry" in gone.message
+
+
+def test_what_is_required_and_not_met_fails_where_it_would_be_skipped_or_pass(tmp_path: Path) -> None:
+    clauses = (pair(checked=9, reason="by one actor only", gap=True), pair("not applicable", "no token", "FENCE-03"))
+    found = written(required_of(clauses, "CLAIM-01", "FENCE-03"), tmp_path)
+    for clause, names in (
+        ("CLAIM-01", ("pg.CLAIM", "CLAIM-01[backfill]")),
+        ("FENCE-03", ("pg.FENCE", "FENCE-03[backfill]")),
+    ):
+        (unmet,) = found[names].result
+        assert isinstance(unmet, Failure)
+        assert unmet.message.startswith(f"{clause} is required of backfill, and is not met: ")
+    assert len(found) == 2
+
+
+def test_what_is_required_and_has_no_case_is_a_case_of_its_own(tmp_path: Path) -> None:
+    clauses = (pair(checked=9), pair("not exercised", r.NOT_BUILT, "CLAIM-15"))
+    found = written(required_of(clauses, "CLAIM-15", "FENCE-02"), tmp_path)
+    assert found["pg.CLAIM", "CLAIM-01[backfill]"].is_passed
+    said = {name: case.result[0].message for name, case in found.items() if case.is_failure}
+    assert set(said) == {("pg.require", "CLAIM-15[backfill]"), ("pg.require", "FENCE-02[backfill]")}
+    assert "left out of this run" in said["pg.require", "FENCE-02[backfill]"]
+
+
+def required_of(clauses: tuple[r.ClauseResult, ...], *required: str) -> r.Result:
+    unmet = unmet_of(required, clauses, ("backfill",))
+    return a_result(clauses=clauses, failures=(), queues=("backfill",), required=required, unmet=unmet)
 
 
 def test_a_failure_beside_what_was_asked_for_has_a_case_of_its_own(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fencepost.adapters.memory import MemoryAdapter
 from fencepost.conformance.parts import Part, Parts, Stopped, merged, read_parts
-from fencepost.conformance.run import Outcome
+from fencepost.conformance.run import Outcome, Plan
 from fencepost.reports import result
 from fencepost.reports.result import Result
 from planted_queues import Late
@@ -39,8 +40,12 @@ def timeless(found: Result) -> Result:
 # ------------------------------------------------------------------------------------------------------- the parts
 
 
-def ran(queue: str, make: Callable[[], MemoryAdapter] = MemoryAdapter) -> Part:
-    outcome: Outcome = went(planned(make, "CLAIM-01", "FENCE-01", queues=(queue,)))
+def plan(make: Callable[[], MemoryAdapter], *queues: str, required: tuple[str, ...] = ()) -> Plan:
+    return replace(planned(make, "CLAIM-01", "FENCE-01", queues=queues), required=required)
+
+
+def ran(queue: str, make: Callable[[], MemoryAdapter] = MemoryAdapter, required: tuple[str, ...] = ()) -> Part:
+    outcome: Outcome = went(plan(make, queue, required=required))
     return Part(places=PLACES, result=outcome.result, fault=outcome.fault)
 
 
@@ -102,14 +107,16 @@ def test_nothing_new_is_begun_after_a_run_that_ended_early(folder: Path) -> None
         parts.of("mutation")
 
 
+@pytest.mark.parametrize("required", [(), ("FENCE-01",), ("FENCE-01", "level-1")])
 @pytest.mark.parametrize("make", [MemoryAdapter, Late])
 def test_the_parts_together_are_what_one_run_would_have_found(
-    make: Callable[[], MemoryAdapter], folder: Path, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], MemoryAdapter], required: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = went(planned(make, "CLAIM-01", "FENCE-01", queues=TWO)).result
+    whole = went(plan(make, *TWO, required=required)).result
+    assert bool(whole.unmet) == ("level-1" in required or (make is Late and bool(required)))
     (folder / "new").mkdir()
     monkeypatch.chdir(folder / "new")  # where nothing is known of what the first run found
-    one = merged([ran(queue, make) for queue in TWO]).result
+    one = merged([ran(queue, make, required) for queue in TWO]).result
     assert timeless(one) == timeless(whole)
 
 
@@ -119,6 +126,22 @@ def test_a_queue_that_was_not_run_is_not_passed_over() -> None:
     assert (pair.verdict, pair.built) == ("not exercised", True)
     assert "its queue was not run" in pair.reason
     assert (one.verdict, result.exit_code(one)) == ("inconclusive", 1)
+
+
+def test_a_queue_that_was_not_run_meets_no_requirement_and_its_levels_are_not_judged() -> None:
+    one = merged([ran("backfill", required=("CLAIM-01",))]).result
+    assert [(each.queue, each.clauses, each.why) for each in one.unmet] == [
+        ("mutation", ("CLAIM-01",), "left out of this run")
+    ]
+    assert (one.verdict, result.exit_code(one)) == ("fail", 1)
+    assert {level.verdict for level in one.levels if level.queue == "mutation"} == {"not judged"}
+
+
+def test_parts_that_were_cut_short_judge_neither_levels_nor_requirements() -> None:
+    broken = ran("backfill", required=("CLAIM-01",)).model_copy(update={"fault": "out of paper"})
+    one = merged([broken]).result
+    assert one.unmet == ()
+    assert {(level.queue, level.verdict) for level in one.levels} == {(queue, "not judged") for queue in TWO}
 
 
 def test_a_part_that_was_interrupted_or_broke_the_harness_makes_the_whole_so() -> None:
@@ -167,6 +190,18 @@ def test_each_queue_is_run_once_whoever_is_at_work(mode: str, pytester: pytest.P
     assert outcomes["passed"] == times * sum(pair.verdict == "pass" for pair in alone.clauses)
     assert outcomes["skipped"] == times * sum(pair.verdict == "not applicable" for pair in alone.clauses)
     assert sorted(place.name for place in (pytester.path / ".fencepost").iterdir()) == ["planted_queues.Noted.json"]
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_queues_that_an_adapter_declares_itself_are_run_and_told_in_its_order(
+    workers: str, pytester: pytest.Pytester
+) -> None:
+    options = "--fencepost-adapter=planted_queues:Teams", "--fencepost-clause=CLAIM-01", "--fencepost-require=CLAIM-01"
+    ran = pytester.runpytest_subprocess(*CONTRACT, *options, workers)
+    assert (ran.ret, ran.parseoutcomes()["passed"]) == (0, 2)
+    found = own_result(pytester, "planted_queues.Teams")
+    assert (found.queues, found.required) == (("team/reports", "mails"), ("CLAIM-01",))
+    assert [pair.queue for pair in found.clauses if pair.built] == ["team/reports", "mails"]
 
 
 def test_all_workers_draw_from_one_seed_which_is_told(pytester: pytest.Pytester) -> None:

@@ -143,10 +143,50 @@ def test_the_command_line_reads_the_settings(
     assert result.read(tmp_path / "r.json").queues == ("mutation",)
 
 
+NOT_REQUIRED = "[tool.fencepost] require: level-1 not required of this run, which {} narrows to other clauses"
+
+
+def test_what_the_file_requires_does_not_forbid_a_narrower_run(
+    ask: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(
+        'adapter = "memory"\nqueues = ["mutation"]\nprofile = "quick"\njson = "r.json"\n'
+        'require = ["level-1", "CLAIM-01"]'
+    )
+    code, out, _ = ask("run", "--clause=CLAIM-01")
+    assert code == 0
+    assert NOT_REQUIRED.format("--clause") in out
+    assert result.read(Path("r.json")).required == ("CLAIM-01",)
+    monkeypatch.setenv("FENCEPOST_CLAUSES", "CLAIM-01")
+    assert NOT_REQUIRED.format("FENCEPOST_CLAUSES") in ask("run")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('clauses = ["CLAIM-01"]', ["--require=level-1"]),
+        ('clauses = ["CLAIM-01"]\nrequire = ["level-1"]', []),
+        ("", ["--clause=CLAIM-01", "--require=level-1"]),
+    ],
+    ids=["the option outranks", "both in the file", "both by options"],
+)
+def test_what_is_required_where_the_run_is_narrowed_or_above_is_refused(
+    text: str, options: list[str], ask: Callable[..., tuple[int, str, str]]
+) -> None:
+    table(f'adapter = "memory"\n{text}')
+    code, out, err = ask("run", *options)
+    assert (code, out) == (4, "")
+    assert "level-1 is required, but the run is narrowed to other clauses" in err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ('adapter = "sqlit"', "[tool.fencepost] adapter: there is no adapter 'sqlit'; did you mean 'sqlite'?"),
+        (
+            'require = ["levl-1"]',
+            "[tool.fencepost] require: there is no clause or level 'levl-1'; did you mean level-1?",
+        ),
         ('queues = ["backfil"]', "[tool.fencepost] queues: there is no queue 'backfil'; did you mean 'backfill'?"),
         ('clauses = ["FENCE-99"]', "[tool.fencepost] clauses: there is no clause 'FENCE-99'; did you mean FENCE-"),
         ('profile = "quik"', "[tool.fencepost] profile: there is no profile 'quik'; did you mean 'quick'?"),
@@ -198,6 +238,14 @@ def test_pytest_reads_the_settings_of_its_rootdir(pytester: pytest.Pytester, mon
     assert ran.ret == 0
     assert "SELF-CHECK  adapter memory · profile quick · seed 4 · 1 of 1 pair passed" in ran.stdout.str()
     assert "memory.CLAIM" in (pytester.path / "out" / "j.xml").read_text()
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_pytest_too_sets_aside_what_a_narrower_run_leaves_out(workers: str, pytester: pytest.Pytester) -> None:
+    table('adapter = "memory"\nqueues = ["mutation"]\nrequire = ["level-1"]\nprofile = "quick"', pytester.path)
+    ran = pytester.runpytest_subprocess(*CONTRACT, "--fencepost-clause=CLAIM-01", workers)
+    assert (ran.ret, ran.parseoutcomes()["passed"]) == (0, 1)
+    assert ran.stdout.str().count(NOT_REQUIRED.format("--fencepost-clause")) == 1
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])

@@ -122,7 +122,7 @@ CLAIM_ONE_MUTANTS: tuple[Mutant, ...] = (
         "A lease that was left on a job still stands in the way at the instant of its expiry.",
         twice(shift, "claim_where", "unleased"),
         "build",
-        also=("CLAIM-14",),
+        also=("CLAIM-14", "CLAIM-15"),
     ),
     Mutant(
         "claim-keeps-lease-left",

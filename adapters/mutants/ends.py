@@ -143,7 +143,6 @@ CANCEL_MUTANTS: tuple[Mutant, ...] = (
         "CANCEL-01",
         "A cancel commits inside its caller's transaction, whose rollback then undoes nothing.",
         but("commits_for_caller", frozenset({"request_cancel"})),
-        also=("FENCE-01",),
     ),
     Mutant(
         "cancel-kills-running",

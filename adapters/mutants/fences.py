@@ -146,6 +146,5 @@ FENCE_MUTANTS: tuple[Mutant, ...] = (
         "FENCE-01",
         "A completion commits inside its caller's transaction, and stands although the caller rolled back.",
         but("commits_for_caller", frozenset({Verb.COMPLETE})),
-        also=("CANCEL-01",),
     ),
 )

@@ -8,8 +8,10 @@ from __future__ import annotations
 from fencepost.adapters.reference import predicates as p
 from fencepost.adapters.reference.rules import HOLDER, Shape
 
-from .mutant import Mutant, both, but, drop
+from . import wrong as w
+from .mutant import Mutant, both, but, drop, put
 
+UPGRADED = Shape(skip_locked=False, ends_read=False)
 SPLIT = Shape(skip_locked=False, ends_read=True)
 SUBSELECT = Shape(skip_locked=False, ends_read=False, subselect=True)
 LIMITED = Shape(skip_locked=True, ends_read=False, limits_first=True)
@@ -160,5 +162,99 @@ RACES: tuple[Mutant, ...] = (
         queue="mutation",
         also=("CLAIM-11", "CLAIM-14"),
         pair="claim ‖ claim fail",
+    ),
+    Mutant(
+        "claim-scanned-by-id",
+        "CLAIM-06",
+        "A claim scans ten candidates and then updates each by id alone, so two claimers take the same one.",
+        both(but("claim_again", ()), but("claim_shape.pg", SPLIT)),
+        queue="build",
+        also=("CLAIM-01", "CLAIM-11"),
+        pair="claim ‖ claim, two jobs, both scanned for one",
+    ),
+    Mutant(
+        "claim-again-ended",
+        "CLAIM-01",
+        "The claim's update does not look at the status again, and takes a job that a sweep has ended meanwhile.",
+        both(drop("claim_again", "pending"), but("claim_shape.pg", SPLIT)),
+        queue="build",
+        also=("CLAIM-11",),
+        pair="claim ‖ recover",
+    ),
+    Mutant(
+        "claim-upgrades-read",
+        "CLAIM-11",
+        "On SQLite a claim writes in the transaction that it has read in, which fails once others wrote "
+        "(jentic-one PR#529).",
+        but("claim_shape.sqlite", UPGRADED),
+        adapters=("sqlite",),
+        pair=ONE_JOB,
+    ),
+    Mutant(
+        "claim-in-pieces",
+        "CLAIM-07",
+        "Each job of a claim is taken in a transaction of its own; a conflict in the second leaves the first running "
+        "with nobody.",
+        but("claim_commits", "row"),
+        adapters=("sqlite",),
+        pair="claim ‖ claim, two jobs each",
+    ),
+    Mutant(
+        "claim-token-as-read",
+        "FENCE-03",
+        "A claim raises the generation that it read, so one that others took and gave back meanwhile gets their token "
+        "again (quartz#107).",
+        both(put("claim_set", "lease_generation", w.generation_as_seen), but("claim_shape.pg", SPLIT)),
+        queue="mutation",
+        also=("CLAIM-11", "CLAIM-14"),
+        pair="claim ‖ claim release",
+    ),
+    Mutant(
+        "promote-by-owner",
+        "FENCE-04",
+        "The attempt is checked by a read, the promotion carries status and owner: a late upload becomes the artifact "
+        "of the same worker's next attempt.",
+        both(but("fence_at", "transaction_before"), but("late_fence", (p.running, p.owned))),
+        queue="build",
+        also=("FENCE-03",),
+        pair="put_artifact ‖ release claim, the same worker",
+    ),
+    Mutant(
+        "clean-up-while-promoting",
+        "FENCE-07",
+        "A clean-up deletes an object whose promotion is under way.",
+        drop("kept_if", "may_refer"),
+        queue="build",
+        pair="put_artifact ‖ put_artifact",
+    ),
+    Mutant(
+        "recover-as-read",
+        "REC-07",
+        "Recovery decides what becomes of a job when it reads the row, and re-queues one that was cancelled meanwhile.",
+        but("recover_at", "read"),
+        pair="request_cancel ‖ recover",
+    ),
+    Mutant(
+        "sweep-hook-gets-read",
+        "REC-08",
+        "A sweep's hook is given every job that was read, also those that somebody else was faster with.",
+        but("sweep_hook_gets", "read"),
+        pair="complete ‖ recover, with a hook",
+    ),
+    Mutant(
+        "lapse-by-id",
+        "REC-07",
+        "A sweep ends a pending job past its deadline by id alone, so two sweeps both count it.",
+        but("lapsed_again", ()),
+        queue="build",
+        pair="recover ‖ recover, a job overdue",
+    ),
+    Mutant(
+        "lapse-again-any-status",
+        "REC-07",
+        "A sweep ends a job past its deadline once more that another one ended meanwhile.",
+        drop("lapsed_again", "pending"),
+        queue="build",
+        pair="recover ‖ recover, a job overdue",
     ),
 )

@@ -90,12 +90,21 @@ PROGRAMS: tuple[Program, ...] = (
     Program(("CANCEL-09",), (c.Enqueue(),), ((c.Claim(1),), (c.RequestCancel(_JOB),))),
     Program(("CANCEL-09",), _HELD, ((c.Complete(_HANDLE),), (c.RequestCancel(_JOB),))),
     Program(("REC-07",), _LAST_INSTANT, ((c.Complete(_HANDLE),), (c.Recover(),)), _EXPIRES),
+    Program(  # whoever completes one of two jobs in time takes it from the sweep
+        ("REC-08",), (c.Enqueue(), c.Enqueue(), c.Claim(1, 2, 2), c.AdvanceTo("expiry", _JOB, -1)),
+        ((c.Complete(c.HandleRef(3)),), (c.Recover(10, c.Hook("ok")),)), _EXPIRES,
+        fits=lambda q: q.hooks, about="with a hook",
+    ),
     Program(("REC-02", "REC-07"), _LAST_INSTANT, ((c.Renew(_HANDLE),), (c.Recover(),)), _EXPIRES),
     Program(("REC-07",), _EXPIRED, ((c.Recover(),), (c.Recover(),))),
     Program(("REC-07",), _EXPIRED, ((c.RequestCancel(_JOB),), (c.Recover(),))),
     Program(
         ("REC-07",), (c.Enqueue(), c.RequestCancel(_JOB, by_parent=True)), ((c.Recover(),), (c.Recover(),)),
         about="a job called off",
+    ),
+    Program(
+        ("REC-07", "DEAD-01"), (c.Enqueue(deadline_in=60), c.AdvanceTo("deadline", _JOB, 0)),
+        ((c.Recover(),), (c.Recover(),)), fits=lambda q: q.deadline, about="a job overdue",
     ),
     Program(("REC-07",), _HELD, ((c.Complete(_HANDLE),), (c.StartUp(0),))),
     Program(
@@ -106,6 +115,10 @@ PROGRAMS: tuple[Program, ...] = (
         ("FENCE-03",), _HELD, ((c.Complete(_HANDLE),), (c.Release(_HANDLE), c.Claim(1))),
         fits=lambda q: q.has_token, about="the same worker",
     ),
+    Program(  # whoever comes late finds the job pending once more, its token spent
+        ("FENCE-03",), (c.Enqueue(),), ((c.Claim(1),), (c.Claim(2), c.Release(c.HandleRef(3)))),
+        fits=lambda q: q.has_token,
+    ),
     Program(  # whoever comes late finds the job pending once more, but backing off
         ("CLAIM-03", "CLAIM-11"), (c.Enqueue(),),
         ((c.Claim(1),), (c.Claim(2), c.Fail(c.HandleRef(3), "lease", "LEASE_TIMEOUT_RECOVERED"))),
@@ -114,9 +127,10 @@ PROGRAMS: tuple[Program, ...] = (
     Program(
         ("FENCE-04",), _HELD, ((c.PutArtifact(_HANDLE),), (c.Release(_HANDLE), c.Claim(1))), about="the same worker",
     ),
+    Program(("FENCE-07",), _LAST_INSTANT, ((c.PutArtifact(_HANDLE),), (c.PutArtifact(_HANDLE),)), _EXPIRES),
     Program(  # the claim takes the job before its deadline, or the sweep ends it
-        ("DEAD-01",), (c.Enqueue(deadline_in=60), c.AdvanceTo("deadline", _JOB, -1)), ((c.Claim(1),), (c.Recover(),)),
-        (c.AdvanceTo("deadline", _JOB, 0),), fits=lambda q: q.deadline,
+        ("CLAIM-01", "DEAD-01"), (c.Enqueue(deadline_in=60), c.AdvanceTo("deadline", _JOB, -1)),
+        ((c.Claim(1),), (c.Recover(),)), (c.AdvanceTo("deadline", _JOB, 0),), fits=lambda q: q.deadline,
     ),
 )  # fmt: skip
 """The races of two actors, simplest first in each chapter."""
