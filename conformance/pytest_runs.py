@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
@@ -20,7 +21,8 @@ from .findings import FOLDER
 from .parts import Part, Parts, Place, merged, queues_of, read_parts
 from .plugin import TELLERS, is_worker, shared
 from .pytest_settings import plan_of, settings_of
-from .run import run
+from .run import Outcome, run
+from .watchdog import leave
 
 
 class Runs:
@@ -59,16 +61,21 @@ class Runs:
         (queue,) = part.result.queues
         if queue not in self._parts.ran:
             return f"not judged: the run of queue {queue} ended early"
-        stories = [failure.story for failure in part.result.failures]
-        kept = f"what was found until then is kept in {_own_file(part.result)}"
-        return "\n\n".join([f"fencepost could not go on: {part.fault}", *stories, kept])
+        return _stopped(part)
 
     def _run(self, queue: str) -> Part:
         clauses = frozenset(clause for clause, of in self._places if of == queue)
         plan = replace(plan_of(self._config), queues=(queue,), clauses=None if clauses == frozenset(BUILT) else clauses)
         with self._uncaptured(), _Watching(make_console()) as listener:
-            outcome = run(plan, listener)
+            outcome = run(plan, listener, self._last_words)
         return Part(places=self._places, result=outcome.result, fault=outcome.fault)
+
+    def _last_words(self, outcome: Outcome) -> None:
+        """Keep and tell what was found, and end this process: pytest itself is what hangs."""
+        write(outcome.result, _own_file(outcome.result))
+        part = Part(places=self._places, result=outcome.result, fault=outcome.fault)
+        print(f"\n{_stopped(part)}", file=sys.__stderr__)
+        leave(Exit.HARNESS)
 
     def _uncaptured(self) -> contextlib.AbstractContextManager[None]:
         capture: Any = self._config.pluginmanager.getplugin("capturemanager")
@@ -84,6 +91,12 @@ class _Watching(Progress):
 
     def failed(self, failure: FailureResult) -> None:
         pass
+
+
+def _stopped(part: Part) -> str:
+    stories = [failure.story for failure in part.result.failures]
+    kept = f"what was found until then is kept in {_own_file(part.result)}"
+    return "\n\n".join([f"fencepost could not go on: {part.fault}", *stories, kept])
 
 
 def _folder(config: pytest.Config) -> Path:

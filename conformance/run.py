@@ -41,7 +41,7 @@ from .interrupt import heard
 from .profiles import Profile
 from .races import race_all
 from .session import Session
-from .watchdog import USUAL, Limits, at_work, watching
+from .watchdog import BLOCKED, USUAL, Limits, at_work, watching
 
 
 class Listener(Protocol):
@@ -109,7 +109,7 @@ def run(plan: Plan, listener: Listener, last_words: Callable[[Outcome], None] | 
 
     def give_up(hung: Hung) -> None:
         assert last_words is not None
-        last_words(_outcome(plan, counts, fault=f"{fault_of(hung, plan.adapter)}\n{_BLOCKED}"))
+        last_words(_outcome(plan, counts, fault=f"{fault_of(hung, plan.adapter)}\n{BLOCKED}"))
 
     try:
         with heard() as pressed, watching(plan.limits, None if last_words is None else give_up) as over:
@@ -128,9 +128,6 @@ def run(plan: Plan, listener: Listener, last_words: Callable[[Outcome], None] | 
     except (Exception, asyncio.CancelledError, Hung) as error:  # whatever a verb raises is a harness fault
         return _outcome(plan, counts, fault=fault_of(error, plan.adapter))
     return _outcome(plan, counts)
-
-
-_BLOCKED = "it blocks its thread where no signal interrupts it, so that what it had opened could not be closed"
 
 
 def _outcome(plan: Plan, counts: _Counts, *, interrupted: bool = False, fault: str = "") -> Outcome:

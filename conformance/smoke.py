@@ -31,13 +31,18 @@ class Line(NamedTuple):
     hint: str = ""
 
 
-LIMITS = Limits(example=10.0)
+LIMITS = Limits(example=10.0, advice="")
 """A step that takes longer hangs."""
 
 
-def smoke(make: Callable[[], Adapter], name: str, queue: str) -> Iterator[Line]:
-    """Go through the plumbing of the adapter that is called `name` with one of its queues."""
-    with watching(LIMITS):
+def smoke(
+    make: Callable[[], Adapter], name: str, queue: str, last_words: Callable[[Hung], None] | None = None
+) -> Iterator[Line]:
+    """Go through the plumbing of the adapter that is called `name` with one of its queues.
+
+    `last_words` is called, in another thread, if a step blocks and nothing can get it back; it must end the process.
+    """
+    with watching(LIMITS, last_words):
         try:
             with at_work():
                 adapter = make()

@@ -34,6 +34,8 @@ class Limits:
     """Closing what has hung before."""
     grace: float = 5.0
     """From the alarm until the main thread is given up."""
+    advice: str = ", or allow for more by --example-timeout"
+    """What else than ending it can be done about what hangs."""
 
 
 USUAL = Limits()
@@ -86,6 +88,10 @@ def allow(seconds: float) -> None:
     """The example may take so much longer, since its clock is the real one."""
     if _watch is not None and _watch.deadline is not None and _watch.limits.example is not None:
         _watch.begin(_watch.deadline - time.monotonic() + seconds)
+
+
+BLOCKED = "it blocks its thread where no signal interrupts it, so that what it had opened could not be closed"
+"""What is said besides where last words are needed."""
 
 
 def leave(code: int) -> None:
@@ -172,7 +178,7 @@ class _Watch:
             said = f"{_OF_RUN.format(self.limits.run)}, with {verb} under way"
         else:
             assert self.limits.example is not None
-            said = f"{verb} did not come to an end within {self.limits.example:g} s; {_TODO}"
+            said = f"{verb} did not come to an end within {self.limits.example:g} s; let it end{self.limits.advice}"
         return Hung(said, "".join(traceback.StackSummary.extract(iter(own)).format()))
 
     def _stand_by(self, over: threading.Event) -> None:
@@ -197,7 +203,6 @@ def has_rung() -> bool:
 
 
 _OF_RUN = "the run's limit of {:g} s is over"
-_TODO = "let it end, or allow for more by --example-timeout"
 
 
 def _ring(number: int, frame: FrameType | None) -> None:

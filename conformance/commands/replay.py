@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 from fencepost.adapters.registry import unknown
+from fencepost.conformance.faults import Hung, fault_of
 from fencepost.conformance.replay import replay, told
 from fencepost.conformance.selection import UnknownName, chosen_adapter
 from fencepost.conformance.session import Session
 from fencepost.conformance.settings import DEFAULT_ADAPTER
-from fencepost.conformance.watchdog import USUAL, watching
+from fencepost.conformance.watchdog import BLOCKED, USUAL, leave, watching
 from fencepost.model.queues import QueueSpec
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, load
@@ -40,9 +41,14 @@ def replay_files(files: Iterable[Path], adapter: str | None, usual: str | None) 
     for path, scenario, name in work:
         if scenario.queue not in classes[name].queues:
             raise UnknownName(f"{path}: {unknown(f'queue of adapter {name}', scenario.queue, classes[name].queues)}")
+
+    def last_words(hung: Hung) -> None:
+        click.echo(f"Error: fencepost could not go on: {fault_of(hung)}\n{BLOCKED}", err=True)
+        leave(Exit.HARNESS)
+
     good = True
     with ExitStack() as stack:
-        stack.enter_context(watching(USUAL))
+        stack.enter_context(watching(USUAL, last_words))
         sessions: dict[tuple[str, str], Session] = {}
         for path, scenario, name in work:
             place = name, scenario.queue

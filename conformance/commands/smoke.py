@@ -5,9 +5,11 @@ from __future__ import annotations
 import textwrap
 
 import click
+from fencepost.conformance.faults import Hung, fault_of
 from fencepost.conformance.selection import chosen_adapter, chosen_queues
 from fencepost.conformance.settings import DEFAULT_ADAPTER, Settings
 from fencepost.conformance.smoke import Line, smoke
+from fencepost.conformance.watchdog import BLOCKED, leave
 from fencepost.reports.result import Exit
 from fencepost.reports.story import WIDTH
 from fencepost.reports.terminal import plural
@@ -23,10 +25,15 @@ def smoke_adapter(settings: Settings) -> int:
     """
     adapter = settings.adapter or DEFAULT_ADAPTER
     make = settings.chosen("adapter", chosen_adapter, adapter)
+
+    def last_words(hung: Hung) -> None:
+        click.echo(told(Line("it comes back", "bad", f"{fault_of(hung, adapter)}\n{BLOCKED}")))
+        leave(Exit.HARNESS)
+
     bad = good = 0
     for queue in settings.chosen("queues", lambda names: chosen_queues(names, make.queues), settings.queues):
         click.echo(f"adapter {adapter} · queue {queue}")
-        for line in smoke(make, adapter, queue):
+        for line in smoke(make, adapter, queue, last_words):
             click.echo(told(line))
             bad += line.verdict == "bad"
             good += line.verdict == "good"
