@@ -69,7 +69,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "CLAIM-09": _served("probe"),
     "CLAIM-12": (_HOOKS,),
     "CLAIM-14": (
-        _has("cancels", "backs_off", "deadline", else_it="declares nothing that keeps a pending job from a claim"),
+        Need("declares nothing that keeps a pending job from a claim", ("backs_off", "deadline"), ("request_cancel",)),
         _has("ordered", else_it="declares no order of its claims: there is no head"),
     ),
     "CLAIM-15": (_has("claims_by_id", else_it="has no queue predicate of its own and no claim of one job"),),

@@ -90,9 +90,9 @@ def test_every_field_says_what_it_means_and_names_clauses_that_exist(declared: t
 @pytest.mark.parametrize(
     ("field", "clauses"),
     [
-        ("cancels", "CLAIM-02, CLAIM-14 (or `backoff_seconds`, `deadline`), CANCEL-01"),
+        ("cancels", "CLAIM-02, CANCEL-01"),
         ("fence", "FENCE-03, REC-09 (or `backoff_seconds`)"),
-        ("backoff_seconds", "CLAIM-03, CLAIM-14 (or `cancels`, `deadline`), REC-09 (or `fence`)"),
+        ("backoff_seconds", "CLAIM-03, CLAIM-14 (or `deadline`, `request_cancel`), REC-09 (or `fence`)"),
         ("ordered", "CLAIM-08, CLAIM-14"),
         ("completion_wins", "–"),
     ],
@@ -115,7 +115,9 @@ def test_the_table_of_verbs_is_what_becomes_inapplicable_without_one() -> None:
             left = replace(queue, without=frozenset({verb}))
             gone = [c for c in CLAUSES if cell(c, queue).status == "applies" and cell(c, left).status != "applies"]
             alone = re.findall(r"(?:^|, )([A-Z]+-\d+)(?=,|$)", told[verb][0] if verb in told else "")
-            assert gone == [clause for clause in alone if cell(clause, queue).status == "applies"], verb
+            named = re.findall(r"[A-Z]+-\d+", told[verb][0] if verb in told else "")
+            assert {clause for clause in alone if cell(clause, queue).status == "applies"} <= set(gone), verb
+            assert set(gone) <= set(named), "others would have done as well, but the queue has none of them"
 
 
 def test_the_command_line_prints_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
