@@ -16,12 +16,16 @@ from judging import ATTEMPT, NOW, broken, build, checks_of, judge, judged, recor
 MINE, OLDER = "two", "one"
 PUT = c.PutArtifact(ATTEMPT)
 ACCEPTED = o.Accepted("running")
-KEPT = "FENCE-07", "put_artifact: refused, and the job refers to its key"
 
 
 def stored(**changes: Any) -> Record:
     """Worker 1's second attempt has stored its artifact, the first one's handle is still about."""
     return build(**{"artifact": MINE, "issued": ((2, OLDER), (1, MINE)), **changes})
+
+
+def kept(job: Record) -> tuple[str, str]:
+    """What a refused upload tests whose object the job refers to."""
+    return "FENCE-07", f"put_artifact: refused, and the {job.status} job refers to its key"
 
 
 # ------------------------------------------------------------------------------------------------------------- stored
@@ -62,7 +66,7 @@ def test_a_late_upload_that_is_promoted_breaks_its_row_of_the_table_whatever_is_
     for answer in (ACCEPTED, o.REJECTED):
         assert broken(judged(job, PUT, answer, promoted)) == (clause, f"put_artifact: {name}")
     assert broken(judged(job, PUT, ACCEPTED)) == ("FENCE-06", "put_artifact: a rejection says so")
-    assert KEPT not in checks_of(judged(job, PUT, o.REJECTED)), "the job refers to no artifact"
+    assert kept(job) not in checks_of(judged(job, PUT, o.REJECTED)), "the job refers to no artifact"
 
 
 # --------------------------------------------------------------------------------------------------------- cleaned up
@@ -79,8 +83,8 @@ ENDINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", ENDINGS)
 def test_a_late_upload_repeated_deletes_nothing_that_the_job_refers_to(name: str) -> None:
     job = stored(**ENDINGS[name])
-    assert checks_of(judged(job, PUT, o.REJECTED))[KEPT]
-    assert broken(judged(job, PUT, o.REJECTED, row_of(job, artifact=None))) == KEPT
+    assert checks_of(judged(job, PUT, o.REJECTED))[kept(job)]
+    assert broken(judged(job, PUT, o.REJECTED, row_of(job, artifact=None))) == kept(job)
     moved = broken(judged(job, PUT, o.REJECTED, row_of(job, attempts=9)))
     assert moved[0] != "FENCE-07" and moved[1].startswith("put_artifact: "), "nothing was deleted"
 
@@ -91,14 +95,14 @@ def test_what_a_job_has_lost_nobody_can_delete(name: str) -> None:
     job = stored(**ENDINGS[name])
     lost = row_of(job, artifact=None, token=None)
     world = World(BUILD, NOW, (job,), (lost,))
-    assert KEPT not in checks_of(step(world, PUT, o.REJECTED, Context(NOW, False, (lost,))))
+    assert kept(job) not in checks_of(step(world, PUT, o.REJECTED, Context(NOW, False, (lost,))))
     changed = step(world, PUT, o.REJECTED, Context(NOW, False, (lost._replace(attempts=9),)))
     assert broken(changed)[0] == ("TERM-02" if name == "failed" else "FENCE-02")
 
 
 def test_another_attempts_upload_that_deletes_the_artifact_breaks_its_own_row_of_the_table() -> None:
     job, put = stored(), c.PutArtifact(c.Handle(1, 2, OLDER))
-    assert KEPT not in checks_of(judged(job, put, o.REJECTED))
+    assert kept(job) not in checks_of(judged(job, put, o.REJECTED))
     gone = row_of(job, artifact=None)
     assert broken(judged(job, put, o.REJECTED, gone)) == ("FENCE-02", "put_artifact: another owner")
 

@@ -76,10 +76,11 @@ def test_a_claim_cuts_its_lease_to_a_deadline_that_comes_before_its_end(
     claim = c.Claim(1, lease=lease)
     found = checks_of(judged(job, claim, won, right))
     assert (("CLAIM-04", "claim: lease cut to the deadline") in found) is cut
-    named = ("CLAIM-04", "claim: lease cut to the deadline") if cut else ("CLAIM-05", "claim: running row")
-    for expires in (NOW + span + 1, None, NOW + span if cut else NOW + span - 1):
-        assert broken(judged(job, claim, won, right._replace(expires=expires))) == named
-    assert broken(judged(job, claim, won, right._replace(heartbeat=NOW + 1)))[0] == "CLAIM-05", "whatever cuts it"
+    beyond = ("CLAIM-04", "claim: lease cut to the deadline") if cut else ("CLAIM-05", "claim: running row")
+    for wrong in (NOW + span, NOW + span + 1) if cut else (NOW + span + 2,):
+        assert broken(judged(job, claim, won, right._replace(expires=wrong))) == beyond
+    for other in ({"expires": None}, {"expires": NOW + 1}, {"heartbeat": NOW + 1}):
+        assert broken(judged(job, claim, won, right._replace(**other))) == ("CLAIM-05", "claim: running row")
 
 
 @BOTH
@@ -94,9 +95,10 @@ def test_a_renewal_cuts_its_lease_to_a_deadline_that_comes_before_its_end(
     renew, accepted = c.Renew(c.Handle(1, 1, job.token)), o.Accepted("running")
     found = checks_of(judged(job, renew, accepted, right))
     assert (("LEASE-03", "renew: lease cut to the deadline") in found) is cut
-    named = "LEASE-03", "renew: lease cut to the deadline" if cut else "renew: running row"
-    assert broken(judged(job, renew, accepted, right._replace(expires=NOW + span + 1))) == named
-    assert broken(judged(job, renew, accepted, right._replace(heartbeat=7))) == ("LEASE-03", "renew: running row")
+    beyond = "LEASE-03", "renew: lease cut to the deadline" if cut else "renew: running row"
+    assert broken(judged(job, renew, accepted, right._replace(expires=NOW + span + 2))) == beyond
+    for other in ({"expires": NOW + 7}, {"heartbeat": 7}):
+        assert broken(judged(job, renew, accepted, right._replace(**other))) == ("LEASE-03", "renew: running row")
     assert broken(judged(job, renew, accepted)) == ("FENCE-06", "renew: running row"), "it did nothing"
 
 
