@@ -5,6 +5,8 @@ Plain data and no engine: the catalogue of what there is reads it too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from fencepost.adapters.contract import Capabilities
 from fencepost.model.applicability import Cell, cell
 from fencepost.model.clauses import CLAUSES
@@ -17,6 +19,15 @@ _LACKING = {
     "gate": Cell("not applicable", "the adapter declares no gate: its statements cannot be scheduled", gap=True),
     "counts_statements": Cell("not applicable", "the adapter does not count statements", gap=True),
 }
+
+
+def not_looked_at(capabilities: Capabilities) -> Iterator[str]:
+    """What is not looked at of clauses that apply, since the adapter declares a clock of the queue's own."""
+    clock = capabilities.clock
+    if clock in ("shifted", "real"):
+        yield f"the very second at which a lease, back-off or deadline ends, where clock is {clock!r}: only beside it"
+    if clock != "argument" and capabilities.gate != "none":
+        yield f"races in which time passes between two statements, where clock is {clock!r}"
 
 
 def needed_capability(clause: str) -> str | None:

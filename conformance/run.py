@@ -29,7 +29,7 @@ from fencepost.reports.result import (
     run_verdict,
 )
 
-from .applicable import driven_cell
+from .applicable import driven_cell, not_looked_at
 from .controls import check_capabilities, check_closing, check_growth, declaration_faults, descriptors, unclaimed
 from .driver import Run
 from .examine import Examination, reduced
@@ -163,6 +163,7 @@ def _outcome(plan: Plan, counts: _Counts, *, interrupted: bool = False, fault: s
             seconds=round(time.monotonic() - counts.started, 2),
         ),
         unclaimed=tuple(counts.unclaimed),
+        unexercised=tuple(not_looked_at(counts.capabilities)),
         versions=versions(),
     )
     return Outcome(result, fault)

@@ -195,6 +195,8 @@ class Result(Strict):
     coverage: Coverage = Coverage()
     unclaimed: tuple[str, ...] = ()
     """What the adapter can do, and declares that it cannot: nobody asked for it."""
+    unexercised: tuple[str, ...] = ()
+    """What was left out of clauses that were checked, by a declaration of the adapter's."""
     versions: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

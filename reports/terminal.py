@@ -58,6 +58,8 @@ def render_result(result: Result, console: Console, *, stories: bool = True) -> 
         console.print(Text(f"{plural(left_out, 'pair')} of clause and queue not exercised: not built", "dim"))
     for note in result.unclaimed:
         console.print(Text(f"present but unclaimed: {note}", STYLES["inconclusive"]))
+    for note in result.unexercised:
+        console.print(Text(f"not exercised: {note}", STYLES["not exercised"]))
     _certificates(result, console)
     for failure in result.failures if stories else ():
         if failure.expected is not None:

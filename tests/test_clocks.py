@@ -1,0 +1,101 @@
+"""Queues with a clock of their own: an adapter moves it, and what cannot be met exactly is said not to be exercised."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from clocks import Late, Telling, overridden, shifted, waiting
+from fencepost.adapters.contract import Adapter
+from fencepost.adapters.sync import served
+from fencepost.conformance.profiles import PROFILES
+from fencepost.conformance.run import Outcome
+from fencepost.conformance.session import Session
+from fencepost.model import commands as c
+from fencepost.model.trace import trace_of
+from fencepost.model.world import Violation
+from fencepost.reports.terminal import make_console, render_result
+from runs import TINY, pairs_of, planned, went
+
+CLAUSES = ("FENCE-01", "LEASE-03", "LEASE-04", "REC-01", "REC-02")
+NOT_MET = "the very second at which a lease, back-off or deadline ends, where clock is {!r}: only beside it"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run leaves its files below the folder that it was started in."""
+    monkeypatch.chdir(tmp_path)
+
+
+def tried(make: type[Adapter], profile: str = "quick") -> Outcome:
+    return went(planned(make, *CLAUSES, queues=("jobs",), profile=PROFILES[profile]))
+
+
+@pytest.mark.parametrize("make", [overridden, shifted])
+def test_a_right_queue_passes_however_its_clock_is_moved(make: type) -> None:
+    outcome = tried(make(Telling))
+    assert outcome.fault == "" and outcome.result.failures == ()
+    pairs = pairs_of(outcome.result)
+    assert {clause: pairs[clause, "jobs"].verdict for clause in CLAUSES} == dict.fromkeys(CLAUSES, "pass")
+
+
+def test_a_lease_that_is_valid_a_second_too_long_is_found_where_the_function_is_replaced() -> None:
+    result = tried(overridden(Late)).result
+    stories = {failure.clause: failure.story for failure in result.failures}
+    assert set(stories) == {"FENCE-01", "LEASE-04"}
+    assert "  3  clock to job 1's lease expiry\n  4  w1 completes " in stories["FENCE-01"]
+    assert result.unexercised == ()
+
+
+def test_where_stored_times_are_shifted_the_very_second_is_not_met_and_the_report_says_so() -> None:
+    """The fault shows at the instant of the expiry and at no other, which a clock that goes on never meets."""
+    result = tried(shifted(Late)).result
+    assert result.verdict == "pass"
+    assert result.unexercised == (NOT_MET.format("shifted"),)
+    text = StringIO()
+    render_result(result, make_console(text))
+    assert "not exercised: the very second at which a lease" in text.getvalue()
+
+
+@pytest.mark.parametrize("offset", [-1, 1])
+def test_where_stored_times_are_shifted_the_seconds_beside_it_are_met(offset: int) -> None:
+    expiry = c.AdvanceTo("expiry", c.JobRef(1), offset)
+    trace = trace_of(c.Enqueue(), c.Claim(1), expiry, c.Complete(c.HandleRef(2)))
+    adapter = shifted()()
+    with Session(adapter, adapter.serves("jobs")) as session:
+        run = session.play(trace)
+    assert run.violation is None
+    (check,) = [each for each in session.driver.tally if each.clause == "FENCE-01"]
+    assert check.reason == ("complete: held in its last tick" if offset < 0 else "complete: expired")
+
+
+def test_a_clock_that_nobody_can_move_is_waited_for() -> None:
+    waits: list[int] = []
+    adapter = waiting(waits)()
+    trace = trace_of(c.Enqueue(), c.Advance(5), c.Claim(1), c.AdvanceTo("expiry", c.JobRef(1), 1), c.Recover())
+    with Session(adapter, adapter.serves("jobs")) as session:
+        run = session.play(trace)
+    assert run.violation is None and run.world.jobs[0].status == "pending"
+    assert waits == [5, 61]
+    result = went(planned(waiting([]), "REC-01", queues=("jobs",), profile=TINY)).result
+    assert result.verdict == "pass" and result.unexercised == (NOT_MET.format("real"),)
+
+
+def test_a_row_that_moves_with_the_clock_is_the_adapters_fault() -> None:
+    class Drifting(overridden().kind):  # type: ignore[misc, attr-defined]
+        def advance(self, seconds: int) -> None:
+            super().advance(seconds)
+            self.view.db.execute("UPDATE jobs SET lease_until = lease_until + 1")
+
+    fault = went(planned(served(Drifting), "FENCE-01", queues=("jobs",), profile=TINY)).fault
+    assert "rows changed with the clock" in fault
+
+
+def test_each_example_starts_its_clock_anew() -> None:
+    adapter = overridden()()
+    with Session(adapter, adapter.serves("jobs")) as session:
+        for _ in range(2):
+            run = session.play(trace_of(c.Enqueue(), c.Advance(9), c.Claim(1)))
+            assert not isinstance(run.violation, Violation)
+            assert run.world.rows is not None and run.world.rows[0].started == 9
