@@ -216,7 +216,7 @@ class Adapter(abc.ABC):
 
     @abc.abstractmethod
     async def reset(self) -> None:
-        """Remove all jobs; actors stay usable."""
+        """Remove all jobs; actors stay usable. A clock of the queue's own counts from here."""
 
     async def advance(self, seconds: int) -> None:
         """Let the queue's own clock move on; called only where `clock` declares that it has one.
@@ -230,7 +230,7 @@ class Adapter(abc.ABC):
 
     @abc.abstractmethod
     async def snapshot(self) -> dict[c.JobId, Row]:
-        """All jobs as another client sees them."""
+        """All jobs as another client sees them; instants are ticks since the last `reset`."""
 
     @abc.abstractmethod
     def actor(self, worker: int) -> Actor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import traceback
 from collections.abc import Iterable
 from importlib.metadata import entry_points
 from inspect import isabstract
@@ -53,6 +54,10 @@ def _from_module(name: str) -> type[Adapter]:
             f"adapter {name!r}: module {module_name!r} cannot be imported ({error}); "
             "run from the folder it lies in, or install it"
         ) from error
+    except Exception as error:
+        raise AdapterError(
+            f"adapter {name!r}: importing {module_name!r} raised {_said(error)}; mend that first"
+        ) from error
     found = getattr(module, class_name, None)
     if found is None:
         classes = [key for key, item in vars(module).items() if _is_adapter(item) and not isabstract(item)]
@@ -60,6 +65,13 @@ def _from_module(name: str) -> type[Adapter]:
             f"adapter {name!r}: {module_name} has no {class_name!r}; its adapters: {', '.join(classes) or 'none'}"
         )
     return _checked(name, found)
+
+
+def _said(error: Exception) -> str:
+    """What a module raised when it was imported, and where."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    place = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (at.filename, at.lineno)
+    return f"{type(error).__name__}: {getattr(error, 'msg', error)} ({place[0]}, line {place[1]})"
 
 
 def _is_adapter(found: object) -> TypeGuard[type[Adapter] | type[SyncAdapter]]:

@@ -104,7 +104,8 @@ class SyncAdapter(abc.ABC):
         are closed."""
 
     def reset(self) -> None:  # noqa: B027
-        """Remove all jobs; actors stay usable. Unless it is written, all is closed and opened again, which is slow."""
+        """Remove all jobs; actors stay usable. A clock of the queue's own counts from here. Unless this is written, all
+        is closed and opened again, which is slow."""
 
     def advance(self, seconds: int) -> None:
         """Let the queue's own clock move on; called only where `capabilities.clock` declares that it has one.
@@ -123,7 +124,7 @@ class SyncAdapter(abc.ABC):
 
     @abc.abstractmethod
     def snapshot(self) -> dict[c.JobId, o.Row]:
-        """All jobs as another client sees them."""
+        """All jobs as another client sees them; instants are ticks since the last `reset`."""
 
     @abc.abstractmethod
     def actor(self, worker: int) -> SyncActor:

@@ -150,7 +150,7 @@ _WEIGHTS: tuple[tuple[Maker, int, int, Callable[[QueueSpec], bool]], ...] = (
     (m.read_artifact, _ANY, 5, _served("read_artifact")),
     (m.plant_deadline, _ANY, 2, lambda spec: spec.deadline and "plant" in spec.verbs),
     (m.plant_lease, _PENDING, 2, lambda spec: spec.claims_by_id and "plant" in spec.verbs),
-    (m.atomic_write, _RUNNING, 3, lambda spec: not spec.cancels and "atomically" in spec.verbs),
+    (m.atomic_write, _RUNNING, 3, lambda spec: "request_cancel" not in spec.verbs and "atomically" in spec.verbs),
 )
 """(maker, what the world must offer, weight, which queues can be asked)."""
 

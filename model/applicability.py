@@ -61,6 +61,12 @@ _DEADLINE = _has("deadline", else_it="declares no deadline")
 _ARTIFACTS = (_has("artifacts", else_it="stores no artifacts"), *_served("put_artifact", "read_artifact"))
 _HOOKS = Need("is driven without hooks", ("hooks",), gap=True)
 
+_TAKEN = Need(
+    "is not asked for anything that takes a job from its holder",
+    verbs=("recover", "tick", "start_up", "release", "fail"),
+    gap=True,
+)
+
 NEEDS: dict[str, tuple[Need, ...]] = {
     "CLAIM-02": _ASKED,
     "CLAIM-03": (_has("backs_off", else_it="declares no back-off: every pending job is due"),),
@@ -75,14 +81,11 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "CLAIM-15": (_has("claims_by_id", else_it="has no queue predicate of its own and no claim of one job"),),
     "LEASE-01": _served("configure"),
     **dict.fromkeys(("LEASE-02", "LEASE-03", "LEASE-04"), _served("renew")),
-    "FENCE-02": (
-        Need(
-            "is not asked for anything that takes a job from its holder",
-            verbs=("recover", "tick", "start_up", "release", "fail"),
-            gap=True,
-        ),
+    "FENCE-02": (_TAKEN,),
+    "FENCE-03": (
+        _has("has_token", else_it="declares an owner-only fence: it cannot tell a worker's older handle"),
+        _TAKEN,
     ),
-    "FENCE-03": (_has("has_token", else_it="declares an owner-only fence: it cannot tell a worker's older handle"),),
     "FENCE-04": _ARTIFACTS,
     "FENCE-05": (_has("repeats_complete", else_it="has no idempotent completion: TERM-02 judges a repeated one"),),
     "FENCE-07": _ARTIFACTS,

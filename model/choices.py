@@ -176,7 +176,7 @@ def _last(world: World, bounds: Bounds) -> Iterator[c.Command]:
         yield from (c.Fail(handle, *failure) for failure in FAILURES[1:])
         yield c.Checkpoint(handle)
         yield c.Atomically((c.Complete(handle),), "rollback")
-    if spec.cancels:
+    if "request_cancel" in spec.verbs:
         for job in jobs:
             yield c.Atomically((c.RequestCancel(job),), "rollback")
             yield c.Atomically((c.RequestCancel(job),), "raise")

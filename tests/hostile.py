@@ -321,3 +321,28 @@ class Forgetful(SyncActor):
 def dated(rows: dict[c.JobId, o.Row]) -> Any:
     """Rows with times of day for instants."""
     return {job: row._replace(expires=row.expires and datetime.fromtimestamp(row.expires)) for job, row in rows.items()}
+
+
+class Silent(PlainActor):  # type: ignore[misc]
+    """It says that a job is done, and does nothing."""
+
+    def complete(self, command: c.Complete, now: int) -> Any:
+        return o.Accepted("succeeded")
+
+
+class Tokened(PlainActor):  # type: ignore[misc]
+    """Its handles carry tokens that the queue does not declare."""
+
+    def claim(self, command: c.Claim, now: int) -> Any:
+        claimed = super().claim(command, now)
+        return o.Claimed(tuple(c.Handle(handle.job, handle.worker, 1) for handle in claimed.handles))
+
+
+class Nameless(PlainActor):  # type: ignore[misc]
+    """Whoever claims, the queue calls him by another name."""
+
+    def claim(self, command: c.Claim, now: int) -> Any:
+        claimed = super().claim(command, now)
+        for handle in claimed.handles:
+            self.queue.db.execute("UPDATE jobs SET worker = 'worker' WHERE id = ?", (handle.job,))
+        return claimed
