@@ -22,6 +22,7 @@ PAGES = (
     ROOT / "docs" / "reading-a-failure.md",
     ROOT / "docs" / "capabilities-and-levels.md",
     ROOT / "docs" / "pytest-and-ci.md",
+    ROOT / "docs" / "writing-an-adapter.md",
 )
 ACTIVATE = [".", ".venv/bin/activate"]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
@@ -105,10 +106,18 @@ def test_every_command_of_a_page_does_what_the_page_says(page: Path, tmp_path: P
         assert timeless(story) in timeless(said)
 
 
-def test_the_shortest_adapter_is_the_one_that_the_readme_shows() -> None:
-    shown = [block for block in blocks(ROOT / "README.md", "python") if block.startswith("# shortest.py\n")]
+@pytest.mark.parametrize(
+    ("page", "example"),
+    [("README.md", "shortest.py"), ("docs/writing-an-adapter.md", "plain_adapter.py")],
+)
+def test_an_example_that_a_page_shows_is_the_one_that_there_is(page: str, example: str) -> None:
+    shown = [block for block in blocks(ROOT / page, "python") if block.startswith(f"# {example}\n")]
+    (path,) = [each for each in EXAMPLES if each.name == example]
+    assert shown == [f"# {example}\n" + path.read_text(encoding="utf-8")]
+
+
+def test_the_shortest_adapter_is_short() -> None:
     (shortest,) = [example for example in EXAMPLES if example.name == "shortest.py"]
-    assert shown == ["# shortest.py\n" + shortest.read_text(encoding="utf-8")]
     assert len(shortest.read_text(encoding="utf-8").splitlines()) <= 30
 
 
