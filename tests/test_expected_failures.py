@@ -211,7 +211,7 @@ def test_pytest_can_be_asked_for_the_stories_of_what_is_expected(pytester: pytes
     adapter = "--fencepost-adapter=planted_queues:Late"
     ran = pytester.runpytest_subprocess(*CONTRACT, *CHOSEN, adapter, FILE, "--runxfail")
     assert ran.ret == 1
-    assert "✗ must be rejected: w1's lease has expired" in ran.stdout.str()
+    assert "lease has expired" in ran.stdout.str().partition("✗ must be rejected")[2]
 
 
 def test_pytest_refuses_a_file_that_means_nothing(pytester: pytest.Pytester) -> None:
