@@ -160,6 +160,7 @@ def merged(parts: Sequence[Part]) -> Part:
         "failures": failures,
         "levels": levels_of(judged, queues, cut_short=cut_short),
         "unmet": unmet,
+        "unclaimed": tuple(dict.fromkeys(note for result in results for note in result.unclaimed)),
         "coverage": _sum(result.coverage for result in results),
     }
     fields = {name: getattr(results[0], name) for name in Result.model_fields}
