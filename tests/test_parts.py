@@ -268,7 +268,7 @@ def test_a_queue_all_of_whose_items_were_skipped_is_not_passed(pytester: pytest.
     )
     chosen = "--fencepost-clause=CLAIM-01", "--fencepost-clause=FENCE-01"
     ran = pytester.runpytest_subprocess("-p", "conftest", *CONTRACT, NOTED, *chosen)
-    assert ran.parseoutcomes() == {"passed": 2, "skipped": 2}
+    assert ran.parseoutcomes() == {"passed": 2 * (len(BOTH) - 1), "skipped": 2}
     assert ran.ret == 1
     assert "not exercised on mutation: CLAIM-01, FENCE-01: its queue was not run" in ran.stdout.str()
 

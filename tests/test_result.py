@@ -214,7 +214,7 @@ def test_the_file_has_the_documented_shape(tmp_path: Path) -> None:
     body = json.loads(path.read_text())
     assert list(body) == [
         "schema", "verdict", "interrupted", "adapter", "profile", "seed", "queues", "clauses", "certificates",
-        "failures", "levels", "required", "unmet", "coverage", "versions", "footer",
+        "failures", "levels", "required", "unmet", "coverage", "unclaimed", "versions", "footer",
     ]  # fmt: skip
     assert body["schema"] == 2
     assert list(body["clauses"][0]) == ["id", "queue", "verdict", "checked", "teeth", "reason", "gap", "expected"]
