@@ -45,8 +45,7 @@ expired_lately = Pred(
 
 def _owner_is_idle(c: Columns, a: Args) -> ColumnElement[bool]:
     other = cast(Column[Any], c.worker_id).table.alias("other")
-    mine = {name: other.c[column.name] for name, column in other.c.items()}
-    beats = select(mine["id"]).where(mine["worker_id"] == c.worker_id, mine["lease_expires_at"] > a.now)
+    beats = select(other.c.id).where(other.c.worker_id == c.worker_id, other.c.lease_expires_at > a.now)
     return and_(c.lease_expires_at <= a.now, ~beats.exists())
 
 

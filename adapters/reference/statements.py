@@ -92,8 +92,9 @@ class Statements:
         self.find_left_behind = self._find(rules.left_behind, *pending)
         self.recover_expired = self._update(rules.expired_again, rules.recover)
         self.recover_left_behind = self._update(rules.left_behind_again, rules.recover)
-        self.recover_expired_as = self._one_by_one(rules.expired_again, rules.recover)
-        self.recover_left_behind_as = self._one_by_one(rules.left_behind_again, rules.recover)
+        if rules.recover_at == "read":
+            self.recover_expired_as = self._one_by_one(rules.expired_again, rules.recover)
+            self.recover_left_behind_as = self._one_by_one(rules.left_behind_again, rules.recover)
         self.end_pending: dict[str, Statement] = {}
         """What becomes of a pending job that a sweep found: the first of these whose conditions it meets."""
         if self._possible(rules.called_off):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fencepost.model.queues import QueueSpec
@@ -97,7 +98,7 @@ class Pred:
         Raises:
             LookupError: when the condition is built, if it has no bound.
         """
-        return replace(self, sql=lambda c, a: _shift(self.name, self.sql(c, a)))
+        return _shifted(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,11 @@ N = TypeVar("N", bound=Named)
 def assign(column: str, clause: str, value: Value) -> Assign:
     """An assignment named after its column."""
     return Assign(column, clause, column, value)
+
+
+@cache  # equal changes of the rules are equal rules
+def _shifted(pred: Pred) -> Pred:
+    return replace(pred, sql=lambda c, a: _shift(pred.name, pred.sql(c, a)))
 
 
 def _shift(name: str, condition: ColumnElement[bool]) -> ColumnElement[bool]:
