@@ -224,7 +224,7 @@ def judge_sweep(record: Record, command: c.Command, answer: Answer, now: int) ->
     if record.spec.counts_generations and record.status == RUNNING:
         token += 1  # type: ignore[operator]
         if record.artifact is not None:  # of the generation that is spent now (INV-5)
-            pass
+            record = record._replace(artifact=None)
     if status != PENDING:
         return terminal(record, status, token, record.cancel), checks
     if record.spec.backs_off and (answer.due is None or answer.due <= now):
