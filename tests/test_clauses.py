@@ -168,7 +168,7 @@ def applying(spec: QueueSpec) -> set[str]:
         ({"completion_wins": True, "stores_code": False, "exact_clock": False}, set(), set()),
         ({"terminal": BACKFILL.terminal | {"skipped"}}, set(), set()),
     ],
-    ids=lambda each: ", ".join(map(str, each)),
+    ids=lambda each: ", ".join(map(str, sorted(each) if isinstance(each, (set, frozenset)) else each)),
 )
 def test_what_a_queue_of_ones_own_declares_decides_what_applies(
     changes: dict[str, Any], gained: set[str], lost: set[str]
