@@ -97,6 +97,9 @@ def hanging(where: str, after: int = 0) -> type[Adapter]:
     return served(Hanging)
 
 
+Stuck = hanging("claim")
+
+
 def awaiting(where: str) -> type[Adapter]:
     """An adapter in memory that waits for ever in this method, or in this verb."""
 
