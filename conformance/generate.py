@@ -72,13 +72,17 @@ def _offers(jobs: tuple[Record, ...], now: int) -> int:
                     offers |= _ASKED
                 if len(issued) > 1:
                     offers |= _OUTRUN if artifact is None else _OUTRUN | _STORED
+                if deadline is not None and deadline <= now:
+                    offers |= _LATE if artifact is None else _LATE | _KEPT
             else:
                 offers |= _RUNNING | _LATE | (_SEVERAL if offers & _WAITING else _WAITING)
                 if len(issued) > 1:
                     offers |= _STALE
+                if artifact is not None:
+                    offers |= _KEPT
             continue
         if issued:
-            offers |= _STALE
+            offers |= _STALE if artifact is None else _STALE | _KEPT
         if status == PENDING:
             offers |= _QUEUED if offers & _PENDING else _PENDING
             if deadline is not None:
@@ -98,13 +102,13 @@ def _offers(jobs: tuple[Record, ...], now: int) -> int:
 
 (
     _ROOM, _PENDING, _RUNNING, _STALE, _WAITING, _FAR, _CLAIMED, _ANY, _LATE, _ASKED, _BEHIND, _SEVERAL, _FEW,
-    _LIVE, _QUEUED, _OUTRUN, _VALID, _BLOCKED, _READY, _DATED, _LEFT, _STORED,
-) = (1 << bit for bit in range(22))  # fmt: skip
+    _LIVE, _QUEUED, _OUTRUN, _VALID, _BLOCKED, _READY, _DATED, _LEFT, _STORED, _KEPT,
+) = (1 << bit for bit in range(23))  # fmt: skip
 """What a world offers. _WAITING: a sweep must move something, _SEVERAL: more than one job; _VALID: a lease is valid,
-_LIVE: more than one; _LATE: a held lease has expired; _ASKED: a live holder was asked to cancel; _OUTRUN: a live job
-has older handles; _QUEUED: several jobs are pending; _BEHIND: the oldest pending job is no candidate, another is;
-_DATED: a pending job has a deadline; _LEFT: a lease was left on one; _STORED: a live job with an artifact has older
-handles."""
+_LIVE: more than one; _LATE: a held lease has expired, or a deadline before it has passed; _ASKED: a live holder was
+asked to cancel; _OUTRUN: a live job has older handles; _QUEUED: several jobs are pending; _BEHIND: the oldest pending
+job is no candidate, another is; _DATED: a pending job has a deadline; _LEFT: a lease was left on one; _STORED: a live
+job with an artifact has older handles; _KEPT: a job refers to an artifact whose attempt holds it no more."""
 
 
 def _served(*verbs: str) -> Callable[[QueueSpec], bool]:
@@ -147,8 +151,10 @@ _WEIGHTS: tuple[tuple[Maker, int, int, Callable[[QueueSpec], bool]], ...] = (
     (m.to_deadline, _DATED, 12, lambda spec: spec.deadline),
     (m.to_free, _LEFT, 12, lambda spec: spec.claims_by_id),
     (m.outrun_upload, _STORED, 20, _served("put_artifact")),
+    (m.late_upload, _KEPT, 8, _served("put_artifact")),
     (m.read_artifact, _ANY, 5, _served("read_artifact")),
     (m.plant_deadline, _ANY, 2, lambda spec: spec.deadline and "plant" in spec.verbs),
+    (m.plant_deadline, _VALID, 5, lambda spec: spec.deadline and "plant" in spec.verbs),
     (m.plant_lease, _PENDING, 2, lambda spec: spec.claims_by_id and "plant" in spec.verbs),
     (m.atomic_write, _RUNNING, 3, lambda spec: "request_cancel" not in spec.verbs and "atomically" in spec.verbs),
 )

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from fencepost.model import commands as c
 from fencepost.model.choices import FAILURES, just_passed, leftover, meets
 from fencepost.model.queues import PENDING, RUNNING, QueueSpec
-from fencepost.model.world import World, expired, sweepable
+from fencepost.model.world import Record, World, expired, overdue, sweepable
 
 _WORKERS = 3
 
@@ -33,10 +33,15 @@ def _held(world: World) -> list[_Held]:
     return [(n, *record.issued[-1]) for n, record in enumerate(world.jobs, 1) if record.status == RUNNING]
 
 
+def _lost(record: Record, now: int) -> bool:
+    """Whether whoever claimed this job last, if anybody, may not write any more."""
+    return record.status != RUNNING or expired(record, now) or overdue(record, now)
+
+
 def _late(world: World) -> list[_Held]:
-    """Held handles whose lease has expired."""
-    now = world.now
-    return [(n, *record.issued[-1]) for n, record in enumerate(world.jobs, 1) if expired(record, now)]
+    """Held handles whose lease has expired, or before it a deadline passed."""
+    held = [(n, record) for n, record in enumerate(world.jobs, 1) if record.status == RUNNING]
+    return [(n, *record.issued[-1]) for n, record in held if _lost(record, world.now)]
 
 
 def _asked(world: World) -> list[_Held]:
@@ -220,6 +225,18 @@ def outrun_upload(world: World, number: int) -> c.Command:
     """A superseded worker's upload beside the artifact that the job refers to."""
     beside = [each for each in _outrun(world) if world.jobs[each[0] - 1].artifact is not None]
     return c.PutArtifact(_pick(beside, number)[0])
+
+
+def late_upload(world: World, number: int) -> c.Command:
+    """An upload repeated too late by the attempt whose artifact the job refers to (FENCE-07)."""
+    kept = [
+        (n, *pair)
+        for n, record in enumerate(world.jobs, 1)
+        if record.artifact is not None and _lost(record, world.now)
+        for pair in record.issued
+        if pair[1] == record.artifact
+    ]
+    return c.PutArtifact(_pick(kept, number)[0])
 
 
 def late_write(world: World, number: int) -> c.Command:

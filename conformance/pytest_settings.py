@@ -38,6 +38,7 @@ def plan_of(config: pytest.Config) -> Plan:
     if _PLAN not in config.stash:
         try:
             settings = settings_of(config)
+            settings.check_files()
             seed = shared(config)["seed"] if settings.seed is None else settings.seed
             config.stash[_PLAN] = planned(settings.model_copy(update={"seed": seed}))
         except Unusable as error:
@@ -55,8 +56,7 @@ def check_settings(config: pytest.Config) -> None:
         pytest.UsageError: says where and what to do.
     """
     try:
-        settings = settings_of(config)
-        settings.check_files()
+        settings_of(config)
         if any(getattr(config.option, destination(option), None) is not None for option in OPTIONS):
             plan_of(config)
     except (Unusable, Refused) as error:

@@ -58,7 +58,11 @@ def _served(*verbs: str) -> tuple[Need, ...]:
 
 _ASKED = (_has("cancels", else_it="has no cancel"), *_served("request_cancel"))
 _DEADLINE = _has("deadline", else_it="declares no deadline")
-_ARTIFACTS = (_has("artifacts", else_it="stores no artifacts"), *_served("put_artifact", "read_artifact"))
+_ARTIFACTS = (
+    _has("artifacts", else_it="stores no artifacts"),
+    _has("has_token", else_it="declares an owner-only fence: it cannot tell which attempt has made an artifact"),
+    *_served("put_artifact", "read_artifact"),
+)
 _HOOKS = Need("is driven without hooks", ("hooks",), gap=True)
 
 _TAKEN = Need(
@@ -75,7 +79,11 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "CLAIM-09": _served("probe"),
     "CLAIM-12": (_HOOKS,),
     "CLAIM-14": (
-        Need("declares nothing that keeps a pending job from a claim", ("backs_off", "deadline"), ("request_cancel",)),
+        Need(
+            "declares nothing that keeps a pending job from a claim",
+            flags=("backs_off", "deadline"),
+            verbs=("request_cancel", "plant"),
+        ),
         _has("ordered", else_it="declares no order of its claims: there is no head"),
     ),
     "CLAIM-15": (_has("claims_by_id", else_it="has no queue predicate of its own and no claim of one job"),),
@@ -103,9 +111,8 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "REC-08": (_HOOKS, *_served("recover")),
     "REC-09": (
         _has(
-            "backs_off",
             "counts_generations",
-            else_it="declares neither back-off nor generations: recovery writes the same values to every row",
+            else_it="counts no generations: whose row any other value was computed from nobody can tell",
         ),
         *_served("recover"),
     ),

@@ -34,10 +34,10 @@ def row(record: Record, **changed: object) -> Row:
     running = record.status == RUNNING
     begun = record.expires - record.lease if running and record.expires is not None else None
     ended = None if record.status in (PENDING, RUNNING) else 0
-    token = record.token if isinstance(record.token, int) else None
     seen = Row(
         record.spec.spell(record.status), c.WORKER_NAMES[record.owner] or None, record.expires, begun, begun, ended,
-        record.attempts, record.max_attempts, token, record.due, record.cancel, None,
+        record.attempts, record.max_attempts, record.token, record.due, record.cancel, None, record.deadline,
+        record.artifact,
     )  # fmt: skip
     return seen._replace(**changed)  # type: ignore[arg-type]
 

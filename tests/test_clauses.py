@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from fencepost.model.applicability import TABLE, applies, cell, pairs
 from fencepost.model.clauses import BUILT, CLAUSES, lookup
-from fencepost.model.queues import ALL_QUEUES, BACKFILL, MUTATION
+from fencepost.model.queues import ALL_QUEUES, BACKFILL, MUTATION, QueueSpec
 
 
 def numbered(family: str, last: int, width: int = 2) -> set[str]:
@@ -130,7 +132,7 @@ REASONS = {
     "FENCE-04": "stores no artifacts",
     "FENCE-05": "has no idempotent completion: TERM-02 judges a repeated one",
     "FENCE-07": "stores no artifacts",
-    "REC-09": "declares neither back-off nor generations: recovery writes the same values to every row",
+    "REC-09": "counts no generations: whose row any other value was computed from nobody can tell",
     "DEAD-01": "declares no deadline",
     "INV-5": "stores no artifacts",
 }
@@ -142,6 +144,46 @@ def test_what_a_queue_is_spared_it_declares_not_to_have() -> None:
     for (clause, queue), found in spared.items():
         assert found.reason == f"{queue} {REASONS[clause]}"
         assert not found.gap, "the queue lacks it, whoever drives it"
+
+
+def applying(spec: QueueSpec) -> set[str]:
+    return {clause for clause in CLAUSES if cell(clause, spec).status == "applies"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "gained", "lost"),
+    [
+        ({"deadline": True}, {"CLAIM-04", "DEAD-01"}, set()),
+        ({"claims_by_id": True}, {"CLAIM-15"}, set()),
+        ({"repeats_complete": True}, {"FENCE-05"}, set()),
+        ({"backoff_seconds": 5}, {"CLAIM-03"}, set()),
+        ({"fence": "attempt_id"}, {"FENCE-03"}, set()),
+        ({"fence": "generation"}, {"FENCE-03", "REC-09"}, set()),
+        ({"fence": "attempt_id", "artifacts": True}, {"FENCE-03", "FENCE-04", "FENCE-07", "INV-5"}, set()),
+        ({"artifacts": True}, set(), set()),
+        ({"cancels": False}, set(), {*NO_CANCEL, "CLAIM-14"}),
+        ({"cancels": False, "claims_by_id": True}, {"CLAIM-15"}, {*NO_CANCEL}),
+        ({"ordered": False}, set(), {"CLAIM-08", "CLAIM-14"}),
+        ({"hooks": False}, set(), {"CLAIM-12", "REC-08", "REC-12"}),
+        ({"completion_wins": True, "stores_code": False, "exact_clock": False}, set(), set()),
+        ({"terminal": BACKFILL.terminal | {"skipped"}}, set(), set()),
+    ],
+    ids=lambda each: ", ".join(map(str, sorted(each) if isinstance(each, (set, frozenset)) else each)),
+)
+def test_what_a_queue_of_ones_own_declares_decides_what_applies(
+    changes: dict[str, Any], gained: set[str], lost: set[str]
+) -> None:
+    declared = replace(BACKFILL, key="own", **changes)
+    assert applying(declared) - applying(BACKFILL) == gained
+    assert applying(BACKFILL) - applying(declared) == lost
+    gaps = {clause for clause in CLAUSES if cell(clause, declared).gap}
+    assert gaps == ({"CLAIM-12", "REC-08", "REC-12"} if not declared.hooks else set())
+
+
+def test_whose_artifact_one_is_an_owner_alone_cannot_tell() -> None:
+    declared = replace(BACKFILL, key="own", artifacts=True)
+    why = "own declares an owner-only fence: it cannot tell which attempt has made an artifact"
+    assert {cell(clause, declared).reason for clause in ("FENCE-04", "FENCE-07", "INV-5")} == {why}
 
 
 def test_exactly_the_unbuilt_clauses_and_queues_are_not_built() -> None:

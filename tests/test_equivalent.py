@@ -103,7 +103,8 @@ def traces(queue: str, verbs: set[str], first: int) -> Iterator[Trace]:
 
 
 def races(queue: str, verbs: set[str]) -> Iterator[Program]:
-    for program in (*programs_of(queue), *RIVALS):
+    spec = QUEUES[queue]
+    for program in (*programs_of(spec), *(rival for rival in RIVALS if rival.verbs <= spec.verbs)):
         if verbs & verbs_in(itertools.chain(*program.lanes)):
             yield program
 

@@ -236,7 +236,7 @@ def test_pytest_can_be_asked_for_the_stories_of_what_is_expected(pytester: pytes
     adapter = "--fencepost-adapter=planted_queues:Late"
     ran = pytester.runpytest_subprocess(*CONTRACT, *CHOSEN, adapter, FILE, "--runxfail")
     assert ran.ret == 1
-    ran.stdout.fnmatch_lines(["*✗ must be rejected: w[0-9]'s lease has expired"])
+    assert "lease has expired" in ran.stdout.str().partition("✗ must be rejected")[2]
 
 
 def test_pytest_refuses_a_file_that_means_nothing(pytester: pytest.Pytester) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from declared import BLURRED, BY_ID, EVERY, EVERYTHING
 from fencepost.model import commands as c
-from fencepost.model.choices import Bounds, building, last
+from fencepost.model.choices import Bounds, building, last, meets
 from fencepost.model.edges import Edges, ModelError
 from fencepost.model.explore import Explorer, explored
 from fencepost.model.legal import outcomes
@@ -45,14 +46,21 @@ def edges_of(world: World, commands: Iterator[c.Command]) -> Iterator[tuple[c.Co
         (BACKFILL, Bounds(jobs=1, workers=3, budgets=(3,), until=600), 232, 3362),
         (MUTATION, Bounds(jobs=1, workers=2, budgets=(2,), until=60), 351, 5290),
         (BACKFILL, Bounds(jobs=2, workers=2, budgets=(2, 1), until=300), 6817, 154675),
+        (BUILD, Bounds(jobs=1, workers=1, budgets=(1,), until=960), 329, 3024),
+        (BUILD, Bounds(jobs=1, workers=2, budgets=(2,), until=960), 1043, 13776),
+        (SCREENSHOT, Bounds(jobs=1, workers=3, budgets=(3,), until=600), 236, 3842),
+        (SCREENSHOT, Bounds(jobs=2, workers=2, budgets=(2, 1), until=300), 7151, 180675),
         (BACKFILL, Bounds(depth=6), 1925, 10854),
         (MUTATION, Bounds(depth=6), 3186, 17683),
+        (BUILD, Bounds(depth=5), 2309, 6435),
+        (SCREENSHOT, Bounds(depth=6), 2064, 12738),
         (BACKFILL, Bounds(jobs=2, workers=3, budgets=(3,), until=600), 54406, 1593164),
     ],
     ids=[
         "backfill: one of each", "mutation: one of each", "backfill: one job", "mutation: one job",
-        "backfill: two jobs",
-        "backfill: six steps", "mutation: six steps", "backfill: the benchmark's world",
+        "backfill: two jobs", "build: one of each", "build: one job", "screenshot: one job", "screenshot: two jobs",
+        "backfill: six steps", "mutation: six steps", "build: five steps", "screenshot: six steps",
+        "backfill: the benchmark's world",
     ],
 )  # fmt: skip
 def test_a_bounded_world_has_exactly_so_many_states_and_edges(
@@ -75,6 +83,53 @@ def test_what_was_explored_is_told_by_clause() -> None:
     found = explored(BACKFILL, bounds)
     assert found.clauses == counted
     assert found.clauses["TERM-02"][1] < found.clauses["TERM-02"][0], "an older handle's refusals have no teeth"
+
+
+# ------------------------------------------------------------------------------------------------ what is declared
+
+
+def asked_of(spec: QueueSpec, depth: int = 4) -> list[tuple[World, c.Command]]:
+    """Every command that any state of a small world offers."""
+    found = Explorer(spec, Bounds(depth=depth, short_leases=True)).run()
+    return [(world, command) for world in found.states for command in last(world, found.bounds)]
+
+
+@pytest.mark.parametrize("spec", EVERY, ids=lambda spec: spec.key)
+def test_every_verb_that_a_queue_serves_is_offered_and_no_other(spec: QueueSpec) -> None:
+    offered = {command.verb for _, command in asked_of(spec, depth=3)}
+    assert offered == (spec.verbs | {"advance"}) - {"crash"}
+
+
+@pytest.mark.parametrize("spec", [BLURRED, EVERYTHING], ids=lambda spec: spec.key)
+def test_only_an_exact_clock_meets_an_instant(spec: QueueSpec) -> None:
+    moves = [(world, each.seconds) for world, each in asked_of(spec) if isinstance(each, c.Advance)]
+    met = [meets(world, world.now + seconds) for world, seconds in moves]
+    planted = {each.seconds for _, each in asked_of(spec, 3) if isinstance(each, c.Plant) and each.field == "deadline"}
+    in_this_tick = False
+    search = Explorer(spec, Bounds(depth=4)).run()
+    for state in range(len(search.states)):
+        for _, checks in search.judged(state):
+            in_this_tick |= any("in this tick" in check.reason for check in checks)
+    assert (any(met), planted, in_this_tick) == (
+        (True, {0}, True) if spec.exact_clock else (False, {-1}, False)
+    )  # fmt: skip
+    assert len(moves) > 300
+
+
+def test_a_bounded_clock_that_is_not_exact_meets_no_instant_either() -> None:
+    found = Explorer(BLURRED, Bounds(jobs=1, workers=2, budgets=(2,), until=2 * BLURRED.lease_seconds)).run()
+    moves = [
+        (world, each.seconds)
+        for world in found.states
+        for each in building(world, found.bounds)
+        if isinstance(each, c.Advance)
+    ]
+    assert not any(meets(world, world.now + seconds) for world, seconds in moves)
+    assert len(moves) > 300
+
+
+def test_a_queue_that_takes_no_hooks_is_offered_none() -> None:
+    assert [command for _, command in asked_of(BY_ID, 3) if getattr(command, "hook", None) is not None] == []
 
 
 # ------------------------------------------------------------------------------------------------- nothing is left out

@@ -128,6 +128,14 @@ def test_a_queue_that_was_not_run_is_not_passed_over() -> None:
     assert (one.verdict, result.exit_code(one)) == ("inconclusive", 1)
 
 
+def test_what_is_left_unclaimed_is_told_once_whichever_part_has_found_it() -> None:
+    silent, one, same = (
+        part.model_copy(update={"result": part.result.model_copy(update={"unclaimed": notes})})
+        for part, notes in zip([ran("backfill")] * 3, [(), ("hooks",), ("hooks",)], strict=True)
+    )
+    assert merged([silent, one, same]).result.unclaimed == ("hooks",)
+
+
 def test_a_queue_that_was_not_run_meets_no_requirement_and_its_levels_are_not_judged() -> None:
     one = merged([ran("backfill", required=("CLAIM-01",))]).result
     assert [(each.queue, each.clauses, each.why) for each in one.unmet] == [
@@ -155,8 +163,11 @@ def test_a_part_that_was_interrupted_or_broke_the_harness_makes_the_whole_so() -
 
 # ------------------------------------------------------------------------------------------------------- sessions
 
-CONTRACT = "-p", "shallow", "--pyargs", "fencepost.conformance", "--fencepost-profile=quick"
+WHOLE = "--pyargs", "fencepost.conformance", "--fencepost-profile=quick"
+"""As deep as every clause needs."""
+CONTRACT = "-p", "shallow", *WHOLE
 NOTED = "--fencepost-adapter=planted_queues:Noted"
+ONLY_TWO = tuple(f"--fencepost-queue={queue}" for queue in TWO)
 MODES = ("-n0", "-p no:xdist", *(f"-n2 --dist {mode}" for mode in ("load", "loadfile", "worksteal", "each")))
 
 
@@ -165,30 +176,36 @@ def own_result(pytester: pytest.Pytester, name: str = "planted_queues.Noted") ->
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """What the command line finds under the same seed, in one process."""
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the command line has left what it finds under the same seed, in one process."""
     folder = tmp_path_factory.mktemp("alone")
     arguments = ["run", "--adapter=planted_queues:Noted", "--profile=quick", "--seed=1", "--json=result.json"]
-    program = f"import shallow; from fencepost.conformance.cli import call; call({arguments})"
+    arguments += [f"--queue={queue}" for queue in TWO]
+    program = f"from fencepost.conformance.cli import call; call({arguments})"
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
     subprocess.run([sys.executable, "-c", program], cwd=folder, check=True, capture_output=True, env=environment)
-    return result.read(folder / "result.json")
+    return folder
+
+
+def opened(folder: Path) -> list[str]:
+    return sorted((folder / "opened.txt").read_text().split())
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_each_queue_is_run_once_whoever_is_at_work(mode: str, pytester: pytest.Pytester, alone: Result) -> None:
-    ran = pytester.runpytest_subprocess(
-        *CONTRACT, NOTED, "--fencepost-seed=1", "--fencepost-json=r.json", *mode.split()
-    )
+def test_each_queue_is_run_once_whoever_is_at_work(mode: str, pytester: pytest.Pytester, alone: Path) -> None:
+    options = NOTED, "--fencepost-seed=1", "--fencepost-json=r.json", *ONLY_TWO
+    ran = pytester.runpytest_subprocess(*WHOLE, *options, *mode.split())
     assert ran.ret == 0
-    assert sorted((pytester.path / "opened.txt").read_text().split()) == sorted(BOTH)
-    assert timeless(own_result(pytester)) == timeless(alone)
+    assert set(opened(pytester.path)) == set(TWO)
+    assert opened(pytester.path) == opened(alone), "no more often than for one run"
+    expected = result.read(alone / "result.json")
+    assert timeless(own_result(pytester)) == timeless(expected)
     assert result.read(pytester.path / "r.json") == own_result(pytester)
     assert ran.stdout.str().count("SELF-CHECK  adapter planted_queues:Noted") == 1
     times = 2 if mode.endswith("each") else 1
     outcomes = ran.parseoutcomes()
-    assert outcomes["passed"] == times * sum(pair.verdict == "pass" for pair in alone.clauses)
-    assert outcomes["skipped"] == times * sum(pair.verdict == "not applicable" for pair in alone.clauses)
+    assert outcomes["passed"] == times * sum(pair.verdict == "pass" for pair in expected.clauses)
+    assert outcomes["skipped"] == times * sum(pair.verdict == "not applicable" for pair in expected.clauses)
     assert sorted(place.name for place in (pytester.path / ".fencepost").iterdir()) == ["planted_queues.Noted.json"]
 
 
@@ -205,10 +222,10 @@ def test_queues_that_an_adapter_declares_itself_are_run_and_told_in_its_order(
 
 
 def test_all_workers_draw_from_one_seed_which_is_told(pytester: pytest.Pytester) -> None:
-    ran = pytester.runpytest_subprocess(*CONTRACT, NOTED, "-n2")
+    ran = pytester.runpytest_subprocess(*WHOLE, NOTED, *ONLY_TWO, "-n2")
     found = own_result(pytester)
     assert f"seed {found.seed}" in ran.stdout.str()
-    again = pytester.runpytest_subprocess(*CONTRACT, NOTED, "-n0", f"--fencepost-seed={found.seed}")
+    again = pytester.runpytest_subprocess(*WHOLE, NOTED, *ONLY_TWO, "-n0", f"--fencepost-seed={found.seed}")
     assert again.ret == ran.ret == 0
     assert timeless(own_result(pytester)) == timeless(found)
 

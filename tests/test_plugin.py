@@ -95,10 +95,10 @@ def test_what_the_run_could_not_decide_is_red_with_the_reason(pytester: pytest.P
     assert "of 1000000 checks with teeth" in ran.stdout.str()
 
 
-def test_a_run_in_which_all_is_skipped_is_red(pytester: pytest.Pytester) -> None:
-    ran = pytester.runpytest_subprocess(
-        *CONTRACT, *QUICK, "--fencepost-adapter=memory", "--fencepost-clause=CLAIM-06", "-rs"
-    )
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_run_in_which_all_is_skipped_is_red(workers: str, pytester: pytest.Pytester) -> None:
+    options = "--fencepost-adapter=memory", "--fencepost-clause=CLAIM-06", "-rs", workers
+    ran = pytester.runpytest_subprocess(*CONTRACT, *QUICK, *options)
     assert ran.parseoutcomes() == {"skipped": len(QUEUES)}
     assert ran.ret == 5
     assert "declares no gate" in ran.stdout.str()

@@ -18,8 +18,8 @@ from fencepost.scenarios.loader import ANSWERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenario_made import ATTEMPTS, JOBS, MADE, NAMING, declared, run_of, scenario
+from shipped import HAND
 
-FILES = sorted((Path(__file__).parent.parent / "scenarios").glob("*/*.yaml"))
 PREFIX = (c.Enqueue(), c.Enqueue(1, 60), c.Claim(1, 2, 2))
 """What makes all that `MADE` holds."""
 
@@ -269,7 +269,7 @@ def test_a_hand_written_scenario_is_named_by_its_id(tmp_path: Path) -> None:
     assert write(scenario(STORY), tmp_path) == tmp_path / "made-up.yaml"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", HAND, ids=lambda path: path.stem)
 def test_a_shipped_file_is_in_its_place_and_in_the_one_form(path: Path) -> None:
     read = load(path)
     assert path.read_text(encoding="utf-8") == dump(read)
@@ -279,7 +279,7 @@ def test_a_shipped_file_is_in_its_place_and_in_the_one_form(path: Path) -> None:
 
 
 def test_every_clause_that_one_actor_can_exercise_has_a_file() -> None:
-    told = {load(path).clause for path in FILES}
+    told = {load(path).clause for path in HAND}
     sequential = {clause for clause in BUILT if CLAUSES[clause].engine in ("sequential", "table")}
     assert sequential - told == set()
     assert told <= set(BUILT)

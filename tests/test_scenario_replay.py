@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from fencepost.adapters import memory_store
@@ -23,9 +22,9 @@ from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.world import Violation
 from fencepost.scenarios import Scenario, dump, load, loads
 from planted_queues import Late
+from shipped import HAND
 
-FILES = sorted((Path(__file__).parent.parent / "scenarios").glob("*/*.yaml"))
-SHIPPED = {path.stem: load(path) for path in FILES}
+SHIPPED = {path.stem: load(path) for path in HAND}
 RACES = {name: scenario for name, scenario in SHIPPED.items() if any(scenario.trace.lanes)}
 DATABASES: dict[str, type[SqliteAdapter] | type[PostgresAdapter]] = {"sqlite": SqliteAdapter, "pg": PostgresAdapter}
 

@@ -275,10 +275,11 @@ def test_pytest_refuses_a_variable_that_means_nothing(
 
 
 def test_other_tests_of_a_project_with_settings_import_no_queue(pytester: pytest.Pytester) -> None:
-    """Its adapter is imported when its items are collected, and not before."""
-    table('adapter = "nowhere:Queue"', pytester.path)
+    """Its adapter is imported when its items are collected, and not before; nor is any folder made."""
+    table('adapter = "nowhere:Queue"\njson = "out/result.json"', pytester.path)
     pytester.makepyfile("def test_nothing(): pass")
     assert pytester.runpytest_subprocess().ret == 0
+    assert not (pytester.path / "out").exists()
 
 
 def test_scenarios_are_replayed_on_the_adapter_of_the_settings(pytester: pytest.Pytester) -> None:

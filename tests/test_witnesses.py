@@ -7,246 +7,24 @@ import subprocess
 import sys
 
 import pytest
+from declared import CONTRACT, EVERY
 from fencepost.model import commands as c
-from fencepost.model.applicability import applies
+from fencepost.model.applicability import cell
 from fencepost.model.choices import Bounds
 from fencepost.model.clauses import BUILT, CLAUSES
 from fencepost.model.edges import Edges
 from fencepost.model.explore import Explorer
 from fencepost.model.legal import outcomes
-from fencepost.model.queues import BACKFILL, MUTATION, QueueSpec
+from fencepost.model.queues import BACKFILL, BUILD, QueueSpec, narrowed
 from fencepost.model.step import step
 from fencepost.model.world import Context, Step, World
+from reached import reached
 
-BOTH = pytest.mark.parametrize("spec", [BACKFILL, MUTATION], ids=lambda spec: spec.key)
-
-REACHED: dict[str, set[str]] = {
-    "ATT-01": {
-        "claim: running row",
-        "complete: cancelled row",
-        "complete: succeeded row",
-        "fail: cancelled row",
-        "fail: failed row",
-        "fail: pending row",
-        "renew: running row",
-    },
-    "ATT-02": {
-        "fail: INFRA retried",
-        "fail: INFRA, budget of 1 used up",
-        "fail: LEASE retried",
-        "fail: LEASE, budget of 1 used up",
-        "fail: pending row",
-    },
-    "CANCEL-01": {
-        "cancel: pending",
-        "request_cancel: cancelled row",
-        "request_cancel: pending row",
-        "request_cancel: undone by its caller",
-    },
-    "CANCEL-02": {
-        "cancel: running",
-        "cancel: running, by its parent",
-        "request_cancel: another row",
-        "request_cancel: running row",
-    },
-    "CANCEL-03": {"cancel: requested before", "cancel: requested before, by its parent", "cancel: terminal"},
-    "CANCEL-04": {
-        "acknowledge: cancelled row",
-        "acknowledge: with a request",
-        "acknowledge: without a request",
-        "checkpoint: False",
-        "checkpoint: True",
-        "checkpoint: changes nothing",
-    },
-    "CANCEL-05": {"sweep: expired with a cancel request"},
-    "CANCEL-06": {
-        "complete: after a cancel request",
-        "fail: CANCEL after a cancel request",
-        "fail: CONTENT after a cancel request",
-        "fail: INFRA after a cancel request",
-        "fail: LEASE after a cancel request",
-        "fail: LIMIT after a cancel request",
-    },
-    "CLAIM-01": {"claim: running job", "claim: terminal job"},
-    "CLAIM-02": {"claim: cancel requested", "sweep: pending with a cancel request"},
-    "CLAIM-05": {"claim: running row"},
-    "CLAIM-07": {"claim: limit", "claim: max_claims", "claim: running but not returned"},
-    "CLAIM-08": {"claim: oldest first"},
-    "CLAIM-09": {"probe: after a claim", "probe: after an empty claim"},
-    "CLAIM-12": {"claim: hook given the claimed jobs", "claim: hook raised, rolled back"},
-    "CLAIM-14": {"claim: past an excluded head"},
-    "ERR-01": {"classify: family", "fail: code of no family"},
-    "ERR-02": {
-        "fail: CANCEL family ends cancelled",
-        "fail: CONTENT not retried",
-        "fail: FENCE code",
-        "fail: INFRA not retried",
-        "fail: LIMIT not retried",
-    },
-    "ERR-03": {"fail: code of another family", "fail: failed row"},
-    "FENCE-01": {
-        "acknowledge: another row",
-        "acknowledge: expired",
-        "acknowledge: expired in this tick",
-        "acknowledge: held",
-        "acknowledge: held in its last tick",
-        "checkpoint: another row",
-        "complete: another row",
-        "complete: expired",
-        "complete: expired in this tick",
-        "complete: held",
-        "complete: held in its last tick",
-        "complete: undone by its caller",
-        "fail: another row",
-        "fail: expired",
-        "fail: expired in this tick",
-        "fail: held",
-        "fail: held in its last tick",
-        "release: another row",
-        "release: expired",
-        "release: expired in this tick",
-        "release: held",
-        "release: held in its last tick",
-        "renew: another row",
-    },
-    "FENCE-02": {
-        "acknowledge: another owner",
-        "acknowledge: pending again",
-        "complete: another owner",
-        "complete: pending again",
-        "fail: another owner",
-        "fail: pending again",
-        "release: another owner",
-        "release: pending again",
-    },
-    "FENCE-06": {
-        "acknowledge: a rejection says so",
-        "acknowledge: cancelled row",
-        "complete: a rejection says so",
-        "complete: cancelled row",
-        "complete: succeeded row",
-        "fail: a rejection says so",
-        "fail: cancelled row",
-        "fail: failed row",
-        "fail: pending row",
-        "release: a rejection says so",
-        "release: cancelled row",
-        "release: pending row",
-        "renew: a rejection says so",
-        "renew: running row",
-    },
-    "INV-6": {"a row with a cancel request stays unclaimed"},
-    "INV-7": {"a terminal row stays unclaimed"},
-    "LEASE-01": {"configure: broken ratio", "configure: kept ratio"},
-    "LEASE-02": {
-        "renew: another owner",
-        "renew: pending again",
-        "renew: terminal, cancelled",
-        "renew: terminal, failed",
-        "renew: terminal, succeeded",
-    },
-    "LEASE-03": {"renew: held", "renew: held in its last tick", "renew: running row"},
-    "LEASE-04": {"renew: expired", "renew: expired in this tick"},
-    "LEASE-07": {"sweep: expiry as recorded"},
-    "REC-01": {"sweep: cancelled row", "sweep: expired, re-queued", "sweep: failed row", "sweep: pending row"},
-    "REC-02": {"sweep: valid lease untouched", "sweep: valid lease untouched in its last tick"},
-    "REC-03": {"sweep: cancelled row", "sweep: expired, budget used up", "sweep: failed row", "sweep: pending row"},
-    "REC-04": {"tick: recovers"},
-    "REC-05": {"start-up: foreign prefix untouched", "start-up: own prefix recovered"},
-    "REC-06": {"sweep: nothing found, nothing written"},
-    "REC-08": {"sweep: hook given the changed jobs", "sweep: hook raised, rolled back"},
-    "REC-10": {"sweep: count", "sweep: count after a failed batch"},
-    "REC-12": {"sweep: past a failed batch"},
-    "REL-01": {
-        "release: after a cancel request",
-        "release: cancelled row",
-        "release: given back",
-        "release: pending row",
-    },
-    "TERM-01": {
-        "acknowledge: cancelled row",
-        "claim: running row",
-        "complete: cancelled row",
-        "complete: succeeded",
-        "complete: succeeded row",
-        "fail: cancelled row",
-        "fail: failed row",
-        "fail: pending row",
-        "release: cancelled row",
-        "release: pending row",
-        "renew: running row",
-        "request_cancel: cancelled row",
-        "request_cancel: pending row",
-        "request_cancel: running row",
-        "sweep: cancelled row",
-        "sweep: failed row",
-        "sweep: pending row",
-    },
-    "TERM-02": {
-        "acknowledge: terminal row",
-        "acknowledge: terminal, cancelled",
-        "atomically: terminal row",
-        "checkpoint: terminal row",
-        "claim: terminal row",
-        "complete: terminal row",
-        "complete: terminal, failed",
-        "complete: terminal, succeeded",
-        "fail: terminal row",
-        "fail: terminal, cancelled",
-        "fail: terminal, failed",
-        "fail: terminal, succeeded",
-        "probe: terminal row",
-        "recover: terminal row",
-        "release: terminal row",
-        "release: terminal, cancelled",
-        "release: terminal, failed",
-        "release: terminal, succeeded",
-        "renew: terminal row",
-        "request_cancel: terminal row",
-        "start_up: terminal row",
-        "tick: terminal row",
-    },
-    "TERM-03": {
-        "acknowledge: cancelled row",
-        "complete: cancelled row",
-        "complete: succeeded row",
-        "fail: cancelled row",
-        "fail: failed row",
-        "sweep: cancelled row",
-        "sweep: failed row",
-    },
-    "TERM-04": {
-        "acknowledge: cancelled row",
-        "complete: cancelled row",
-        "complete: succeeded row",
-        "fail: cancelled row",
-        "fail: failed row",
-        "release: cancelled row",
-        "request_cancel: cancelled row",
-        "sweep: cancelled row",
-        "sweep: failed row",
-    },
-}
-"""What six steps test with teeth on an owner-only queue without back-off: clause, reasons."""
-
-MORE: dict[str, set[str]] = {
-    "ATT-02": {"fail: due strictly later"},
-    "CLAIM-03": {"claim: not due"},
-    "CLAIM-05": {"claim: generation + 1"},
-    "FENCE-03": {
-        "acknowledge: older token",
-        "claim: a token never repeats",
-        "complete: older token",
-        "fail: older token",
-        "release: older token",
-        "renew: older token",
-    },
-    "REC-09": {"sweep: generation per row"},
-}
-"""What a generation and a back-off add."""
+EVERYWHERE = pytest.mark.parametrize("spec", EVERY, ids=lambda spec: spec.key)
+CONTRACTS = pytest.mark.parametrize("spec", CONTRACT, ids=lambda spec: spec.key)
 
 
-@BOTH
+@CONTRACTS
 def test_every_check_of_the_model_is_reached_with_teeth_in_six_steps(spec: QueueSpec) -> None:
     found: dict[str, set[str]] = {}
     for short in (False, True):
@@ -256,29 +34,65 @@ def test_every_check_of_the_model_is_reached_with_teeth_in_six_steps(spec: Queue
                 for check in checks:
                     if check.teeth:
                         found.setdefault(check.clause, set()).add(check.reason)
-    more = MORE if spec is MUTATION else {}
-    assert found == {clause: REACHED.get(clause, set()) | more.get(clause, set()) for clause in {*REACHED, *more}}
+    assert found == reached(spec.key, spec.cancels)
 
 
-@BOTH
-def test_every_clause_that_one_actor_can_break_has_a_witness(spec: QueueSpec) -> None:
-    wanted = [
-        clause
-        for clause in BUILT
-        if CLAUSES[clause].engine in ("sequential", "table") and applies(clause, spec.key).status == "applies"
-    ]
+def wanted_of(spec: QueueSpec) -> list[str]:
+    """The clauses that one actor can break on this queue."""
+    built = [clause for clause in BUILT if CLAUSES[clause].engine in ("sequential", "table")]
+    return [clause for clause in built if cell(clause, spec).status == "applies"]
+
+
+def lengths_of(spec: QueueSpec) -> dict[str, int]:
+    """How long the shortest trace to each of them is."""
     plain, short = Explorer(spec, Bounds(depth=7)), Explorer(spec, Bounds(depth=7, short_leases=True))
     lengths = {}
-    for clause in wanted:
+    for clause in wanted_of(spec):
         trace = next((short if clause == "LEASE-07" else plain).witnesses(clause), None)
         assert trace is not None, clause
         lengths[clause] = len(trace.steps)
-    assert len(wanted) == {"backfill": 43, "mutation": 46}[spec.key]
+    return lengths
+
+
+@EVERYWHERE
+def test_every_clause_that_one_actor_can_break_has_a_witness(spec: QueueSpec) -> None:
+    lengths = lengths_of(spec)
     assert max(lengths.values()) <= 6
     assert {clause for clause, length in lengths.items() if length == 1} == {"LEASE-01", "ERR-01", "REC-06"}
 
 
-@BOTH
+def test_so_many_clauses_one_actor_can_break() -> None:
+    assert {spec.key: len(wanted_of(spec)) for spec in CONTRACT} == {
+        "build": 43, "screenshot": 43, "backfill": 43, "mutation": 46,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", CONTRACT, ids=lambda spec: spec.key)
+def test_a_clause_that_applies_where_a_verb_is_not_served_has_a_witness_still(spec: QueueSpec) -> None:
+    needed = {"enqueue", "claim", "complete"}
+    for verb in sorted(spec.verbs - needed):
+        assert lengths_of(narrowed(spec, hooks=True, exact_clock=True, without=frozenset({verb}))), verb
+
+
+SHORTEST: dict[str, list[str]] = {
+    "CLAIM-04": ["enqueue", "claim"],
+    "CLAIM-15": ["enqueue", "claim"],
+    "FENCE-03": ["enqueue", "enqueue", "claim"],
+    "FENCE-04": ["enqueue", "read_artifact"],
+    "FENCE-05": ["enqueue", "claim", "complete", "complete"],
+    "FENCE-07": ["enqueue", "claim", "put_artifact", "advance", "put_artifact"],
+    "DEAD-01": ["enqueue", "advance", "recover"],
+    "INV-5": ["enqueue", "claim", "put_artifact", "complete"],
+}
+
+
+@pytest.mark.parametrize("clause", SHORTEST)
+def test_the_shortest_way_to_what_builds_alone_test(clause: str) -> None:
+    found = next(Explorer(BUILD, Bounds(depth=6)).witnesses(clause))
+    assert [each.command.verb for each in found.steps] == SHORTEST[clause]
+
+
+@CONTRACTS
 def test_a_path_of_commands_leads_to_its_state_by_first_outcomes(spec: QueueSpec) -> None:
     found = Explorer(spec, Bounds(depth=5, short_leases=True)).run()
     edges = Edges(spec, found.bounds)
