@@ -75,6 +75,11 @@ def test_what_was_found_before_it_hung_is_kept() -> None:
     assert outcome.result.coverage.examples > 0
 
 
+def test_what_swallows_the_alarm_and_goes_on_does_not_pass() -> None:
+    fault = faulted(tried(hostile.with_actor(hostile.Swallowing), limits=IMPATIENT))
+    assert fault.startswith(f"adapter {OWN}: complete did not come to an end within 1.5 s")
+
+
 @pytest.mark.parametrize("hang", [hostile.never, hostile.never_async], ids=["blocking", "awaiting"])
 def test_what_hangs_in_a_race_is_named(hang: object) -> None:
     make = hostile.racing(hang)  # type: ignore[arg-type]
