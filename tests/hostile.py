@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -95,6 +96,18 @@ def hanging(where: str, after: int = 0) -> type[Adapter]:
     if hasattr(Plain, where):
         setattr(Hanging, where, method)
     return served(Hanging)
+
+
+Stuck = hanging("claim")
+
+
+class Swallowing(PlainActor):  # type: ignore[misc]
+    """A completion blocks, and goes on as if nothing had been once it is interrupted."""
+
+    def complete(self, command: c.Complete, now: int) -> Any:
+        with contextlib.suppress(BaseException):
+            never()
+        return super().complete(command, now)
 
 
 def awaiting(where: str) -> type[Adapter]:

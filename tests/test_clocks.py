@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from clocks import Late, Telling, overridden, shifted, waiting
 from fencepost.adapters.contract import Adapter
+from fencepost.adapters.reference.adapter import ReferenceActor, SqliteAdapter
 from fencepost.adapters.sync import served
 from fencepost.conformance.profiles import PROFILES
 from fencepost.conformance.run import Outcome
 from fencepost.conformance.session import Session
 from fencepost.model import commands as c
+from fencepost.model import outcomes as o
 from fencepost.model.trace import trace_of
 from fencepost.model.world import Violation
 from fencepost.reports.terminal import make_console, render_result
@@ -99,3 +102,38 @@ def test_each_example_starts_its_clock_anew() -> None:
             run = session.play(trace_of(c.Enqueue(), c.Advance(9), c.Claim(1)))
             assert not isinstance(run.violation, Violation)
             assert run.world.rows is not None and run.world.rows[0].started == 9
+
+
+class ClockedActor(ReferenceActor):
+    """It goes by its adapter's clock, whatever it is told."""
+
+    async def perform(self, command: c.Command, now: int) -> o.Outcome:
+        adapter = self._adapter
+        assert isinstance(adapter, Clocked)
+        return await super().perform(command, adapter.clock)
+
+
+class Clocked(SqliteAdapter):
+    """The reference queue on a clock of its own; its statements can be scheduled."""
+
+    capabilities = dataclasses.replace(SqliteAdapter.capabilities, clock="override")
+    clock = 0
+
+    async def reset(self) -> None:
+        await super().reset()
+        self.clock = 0
+
+    async def advance(self, seconds: int) -> None:
+        self.clock += seconds
+
+    def actor(self, worker: int) -> ReferenceActor:
+        return self._actors.setdefault(worker, ClockedActor(self, worker))
+
+
+def test_races_in_which_time_passes_are_left_out_where_the_clock_is_the_queues_own_and_the_report_says_so() -> None:
+    result = went(planned(Clocked, "REC-02", "REC-07", "CLAIM-06")).result
+    assert result.failures == () and result.certificates
+    assert not [entry for entry in result.certificates if "of the clock" in entry.bound]
+    assert result.unexercised == ("races in which time passes between two statements, where clock is 'override'",)
+    moved = went(planned(SqliteAdapter, "REC-02", "REC-07", "CLAIM-06")).result
+    assert [entry for entry in moved.certificates if "of the clock" in entry.bound] and moved.unexercised == ()

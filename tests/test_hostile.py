@@ -14,6 +14,8 @@ from fencepost.adapters.contract import Adapter, Capabilities
 from fencepost.adapters.memory import MemoryAdapter
 from fencepost.adapters.reference.adapter import SqliteAdapter
 from fencepost.adapters.sync import SyncAdapter, served
+from fencepost.conformance.cli import call
+from fencepost.conformance.commands import replay
 from fencepost.conformance.profiles import PROFILES
 from fencepost.conformance.run import Outcome
 from fencepost.conformance.watchdog import USUAL, Limits
@@ -73,6 +75,11 @@ def test_what_was_found_before_it_hung_is_kept() -> None:
     assert outcome.result.coverage.examples > 0
 
 
+def test_what_swallows_the_alarm_and_goes_on_does_not_pass() -> None:
+    fault = faulted(tried(hostile.with_actor(hostile.Swallowing), limits=IMPATIENT))
+    assert fault.startswith(f"adapter {OWN}: complete did not come to an end within 1.5 s")
+
+
 @pytest.mark.parametrize("hang", [hostile.never, hostile.never_async], ids=["blocking", "awaiting"])
 def test_what_hangs_in_a_race_is_named(hang: object) -> None:
     make = hostile.racing(hang)  # type: ignore[arg-type]
@@ -125,6 +132,46 @@ def test_what_no_signal_interrupts_is_told_by_another_thread(tmp_path: Path) -> 
     assert ran.returncode == 3
     assert ran.stdout.startswith(f"harness error adapter {OWN}: complete did not come to an end within 0.3 s")
     assert "it blocks its thread where no signal interrupts it" in ran.stdout
+
+
+def test_the_command_line_sets_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["run", "--adapter=hostile:Stuck", "--profile=quick", "--example-timeout=0.5"]) == 3
+    assert "claim did not come to an end within 0.5 s" in capsys.readouterr().err
+    assert call(["run", "--adapter=hostile:Stuck", "--profile=quick", "--run-timeout=0.5"]) == 3
+    assert "the run's limit of 0.5 s is over, with claim under way" in capsys.readouterr().err
+
+
+def test_the_pytest_plugin_sets_them_too(tmp_path: Path) -> None:
+    options = ["--fencepost-adapter=hostile:Stuck", "--fencepost-example-timeout=0.5", "-p", "no:cacheprovider"]
+    program = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import pytest; sys.exit(pytest.main())"
+    command = [sys.executable, "-c", program, "--pyargs", "fencepost.conformance", *options]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 3
+    assert "adapter hostile:Stuck: claim did not come to an end within 0.5 s" in ran.stdout + ran.stderr
+
+
+def test_a_replay_of_what_hangs_ends_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "found.yaml"
+    file.write_text(FOUND)
+    monkeypatch.setattr(replay, "USUAL", IMPATIENT)
+    assert call(["replay", str(file), "--adapter=hostile:Stuck"]) == 3
+    assert "claim did not come to an end within 1.5 s" in capsys.readouterr().err
+
+
+FOUND = """\
+fencepost: 1
+id: found
+clause: FENCE-01
+queue: jobs
+title: A completion after the lease
+source: found
+found: {adapter: 'hostile:Stuck', seed: 1}
+steps:
+  - {do: enqueue}
+  - {do: claim, worker: 1}
+"""
 
 
 # --------------------------------------------------------------------------------------------- it hands over nonsense
