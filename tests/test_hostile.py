@@ -7,13 +7,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hostile
 import pytest
 from fencepost.adapters.contract import Adapter, Capabilities
 from fencepost.adapters.memory import MemoryAdapter
 from fencepost.adapters.reference.adapter import SqliteAdapter
+from fencepost.adapters.reference.rules import CONTRACT
 from fencepost.adapters.sync import SyncAdapter, served
+from fencepost.conformance import races
 from fencepost.conformance.cli import call
 from fencepost.conformance.commands import replay
 from fencepost.conformance.profiles import PROFILES
@@ -21,7 +24,7 @@ from fencepost.conformance.run import Outcome
 from fencepost.conformance.watchdog import USUAL, Limits
 from fencepost.model import outcomes as o
 from fencepost.reports.result import exit_code
-from runs import OWN, TINY, planned, went
+from runs import OWN, TINY, mutant_named, planned, went
 
 IMPATIENT = Limits(example=1.5, closing=1.5)
 
@@ -36,6 +39,16 @@ def tried(make: type[Adapter], *clauses: str, limits: Limits = USUAL, queue: str
     """A tiny run on the adapter's first queue."""
     plan = planned(make, *clauses, queues=(queue or next(iter(make.queues)),))
     return went(dataclasses.replace(plan, limits=limits))
+
+
+def broken_by(mutant: str) -> type[SqliteAdapter]:
+    """The reference queue with this fault in it."""
+
+    class Broken(SqliteAdapter):
+        def __init__(self) -> None:
+            super().__init__(rules=mutant_named(mutant).change(CONTRACT))
+
+    return Broken
 
 
 def faulted(outcome: Outcome) -> str:
@@ -85,6 +98,15 @@ def test_what_hangs_in_a_race_is_named(hang: object) -> None:
     make = hostile.racing(hang)  # type: ignore[arg-type]
     fault = faulted(tried(make, "CANCEL-09", limits=IMPATIENT, queue="backfill"))
     assert fault.startswith(f"adapter {OWN}: complete did not come to an end within 1.5 s")
+
+
+def test_a_race_that_was_found_is_kept_when_it_hangs_while_it_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(races, "reduce_race", lambda *_: hostile.never_async())
+    make: Any = broken_by("claim-select-then-update")
+    outcome = tried(make, "CLAIM-06", limits=IMPATIENT, queue="backfill")
+    assert "did not come to an end within 1.5 s" in outcome.fault
+    assert outcome.result.verdict == "harness error"
+    assert [failure.clause for failure in outcome.result.failures] == ["CLAIM-06"]
 
 
 def test_a_run_that_takes_too_long_is_ended_between_two_examples_and_says_so() -> None:

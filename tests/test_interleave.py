@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from fencepost.conformance.faults import Hung
 from fencepost.conformance.interleave.exhaustive import Prefix
 from fencepost.conformance.interleave.gate import kind_of, takes_locks
 from fencepost.conformance.interleave.played import Diverged, Played, Stuck
@@ -285,6 +286,20 @@ def test_what_a_command_raises_is_passed_on_once_the_others_have_finished(tell: 
         assert owner == 2
 
     tell(database, story)
+
+
+def test_an_alarm_that_rings_in_a_command_ends_the_run_and_is_no_end_of_a_lane(tell: Told) -> None:
+    """It is no `Exception`: a lane that it ends has not run its commands, and nothing may be judged of them."""
+
+    async def hangs(worker: Worker) -> None:
+        await read(worker)
+        raise Hung("it hangs")
+
+    async def story(toy: Toy) -> None:
+        with pytest.raises(Hung):
+            await toy.play(RandomWalk(1), [hangs], [read])
+
+    tell("sqlite", story)
 
 
 def test_a_lock_left_by_a_finished_actor_is_told_and_not_waited_for(tell: Told) -> None:
