@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from types import TracebackType
-from typing import IO
+from typing import IO, Self
 
 from fencepost.model.clauses import CLAUSES
 from rich import box
@@ -157,7 +157,7 @@ class Progress:
                 transient=True,
             )
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if self._bars is not None:
             self._bars.start()
         return self
