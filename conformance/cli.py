@@ -25,9 +25,10 @@ USAGE, INTERRUPTED, HARNESS = 4, 2, 3
 
 EXITS = """\b
 Exit codes:
-  0  conformant                      3  the adapter or its database could not be driven
-  1  not conformant, or undecided    4  a name, option or file that cannot be used
-  2  interrupted                     5  nothing was measured"""
+  0  conformant, or failing only as  3  the adapter or its database could not be driven
+     expected                        4  a name, option or file that cannot be used
+  1  not conformant, or undecided    5  nothing was measured
+  2  interrupted"""
 
 
 def main() -> None:

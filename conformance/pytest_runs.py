@@ -85,10 +85,6 @@ class Runs:
 class _Watching(Progress):
     """Progress on a terminal; failures are told by the items."""
 
-    def __enter__(self) -> _Watching:
-        super().__enter__()
-        return self
-
     def failed(self, failure: FailureResult) -> None:
         pass
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from types import TracebackType
-from typing import IO
+from typing import IO, Self
 
 from fencepost.model.clauses import CLAUSES
 from rich import box
@@ -196,7 +196,7 @@ class Progress:
                 transient=True,
             )
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if self._bars is not None:
             self._bars.start()
         return self
