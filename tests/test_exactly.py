@@ -1,0 +1,139 @@
+"""Each mutant breaks what its row of the catalogue claims, and nothing else: no look at it reports another clause, and
+each clause that a row names beside its own is really reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fencepost.adapters.mutants.catalogue import MUTANTS
+from fencepost.adapters.mutants.mutant import Mutant
+from fencepost.adapters.reference.adapter import SqliteAdapter
+from fencepost.adapters.reference.rules import CONTRACT
+from fencepost.conformance.direct import direct_stories
+from fencepost.conformance.interleave.engine import first_failure
+from fencepost.conformance.interleave.programs import programs_of
+from fencepost.conformance.mutation import MOST_SCHEDULES
+from fencepost.conformance.profiles import PROFILES
+from fencepost.conformance.reduce import first_witnesses
+from fencepost.conformance.sequential import hunt, tables
+from fencepost.conformance.session import Session
+from fencepost.model import commands as c
+from fencepost.model.queues import QUEUES, QueueSpec
+from fencepost.model.trace import Trace, trace_of
+from test_kills import broken
+
+SEQUENTIAL = [mutant for mutant in MUTANTS if not mutant.race]
+BESIDE = [(mutant, clause) for mutant in MUTANTS for clause in mutant.also]
+QUICK = PROFILES["quick"]
+EXAMPLES = 100
+"""Scripts drawn for each mutant, beside the model's shortest trace to every check."""
+SEEDS = range(1, 7)
+
+ONE, TWO = c.JobRef(1), c.JobRef(2)
+POISON = {job: c.Hook("poison", job) for job in (ONE, TWO)}
+CALLED_OFF = (c.Enqueue(), c.Enqueue(), c.Claim(1), c.RequestCancel(TWO, True), c.AdvanceTo("expiry", ONE))
+BUSY = (c.Claim(1), c.Advance(100), c.Claim(1))
+"""The same worker beats for a second job when the lease of the first one runs out."""
+
+SHOWN: dict[tuple[str, str], Trace] = {
+    ("sweep-leaves-cancelled-pending", "REC-12"): trace_of(*CALLED_OFF, c.Recover(1, POISON[ONE])),
+    ("recover-nothing", "REC-12"): trace_of(*CALLED_OFF, c.Recover(1, POISON[TWO])),
+    ("claim-due-late", "CLAIM-14"): trace_of(
+        c.Enqueue(), c.Enqueue(3, 5), c.RequestCancel(ONE, True), c.AdvanceTo("due", TWO), c.Claim(1)
+    ),
+    ("claim-lease-left-late", "CLAIM-14"): trace_of(
+        c.Enqueue(), c.Enqueue(), c.Plant(ONE, "lease", 300), c.Plant(TWO, "lease", 240), c.AdvanceTo("expiry", TWO),
+        c.Claim(1),
+    ),
+    ("put-artifact-past-deadline", "FENCE-06"): trace_of(
+        c.Enqueue(), c.Claim(1), c.PutArtifact(c.HandleRef(2)), c.Plant(ONE, "deadline", 0),
+        c.PutArtifact(c.HandleRef(2)),
+    ),
+    ("artifact-key-of-job", "TERM-02"): trace_of(
+        c.Enqueue(), c.Claim(1), c.Release(c.HandleRef(2)), c.Claim(1), c.PutArtifact(c.HandleRef(4)),
+        c.Complete(c.HandleRef(4)), c.PutArtifact(c.HandleRef(2)),
+    ),
+    ("sweep-by-own-lease", "REC-12"): trace_of(
+        c.Enqueue(), c.Enqueue(), c.Claim(1), c.Advance(250), c.Claim(1, 1, 1, 40), c.AdvanceTo("expiry", ONE),
+        c.Recover(1, POISON[ONE]),
+    ),
+    **{
+        (f"sweep-{fault}", "REC-12"): trace_of(
+            c.Enqueue(), c.Enqueue(deadline_in=960), c.Claim(1), c.AdvanceTo("expiry", ONE), c.Recover(1, POISON[ONE])
+        )
+        for fault in ("leaves-overdue", "overdue-late")
+    },
+    ("recover-within-window", "REC-12"): trace_of(
+        c.Enqueue(), c.Enqueue(), c.Claim(1), c.AdvanceTo("expiry", ONE), c.Claim(1), c.AdvanceTo("expiry", TWO),
+        c.Recover(1, POISON[TWO]),
+    ),
+    ("recover-spares-busy-owner", "CANCEL-05"): trace_of(
+        c.Enqueue(), c.Enqueue(), *BUSY, c.RequestCancel(ONE), c.AdvanceTo("expiry", ONE), c.Recover()
+    ),
+    ("recover-spares-busy-owner", "REC-03"): trace_of(
+        c.Enqueue(1), c.Enqueue(), *BUSY, c.AdvanceTo("expiry", ONE), c.Recover()
+    ),
+    ("recover-spares-busy-owner", "REC-04"): trace_of(
+        c.Enqueue(), c.Enqueue(), *BUSY, c.AdvanceTo("expiry", ONE), c.Tick()
+    ),
+    ("recover-spares-busy-owner", "REC-12"): trace_of(
+        c.Enqueue(), c.Enqueue(), c.Enqueue(), c.Claim(2), *BUSY, c.AdvanceTo("expiry", ONE),
+        c.Recover(1, POISON[ONE]),
+    ),
+}  # fmt: skip
+"""Stories that show another clause where scripts seldom come."""
+
+
+def stories(spec: QueueSpec) -> Iterator[Trace]:
+    yield from tables(spec).values()
+    yield from direct_stories(spec)
+    yield from first_witnesses(spec).values()
+
+
+def reported(session: Session, traces: Iterator[Trace]) -> Iterator[str]:
+    """The clauses that these traces break, each as often as it is broken."""
+    for trace in traces:
+        run = session.play(trace)
+        if run.violation is not None:
+            yield run.violation.clause
+
+
+def drawn(session: Session, seed: int, examples: int, known: set[str]) -> set[str]:
+    """The clause, if any, that the first script breaks which breaks none of the known ones."""
+    run = hunt(session, examples=examples, longest=QUICK.longest, seed_value=seed, known=frozenset(known))
+    return set() if run is None or run.violation is None else {run.violation.clause}
+
+
+@pytest.mark.parametrize("mutant", SEQUENTIAL, ids=lambda mutant: mutant.id)
+def test_a_fault_of_one_actor_breaks_no_clause_that_its_row_does_not_name(mutant: Mutant) -> None:
+    claimed = {mutant.clause, *mutant.also}
+    with Session(SqliteAdapter(rules=mutant.change(CONTRACT)), QUEUES[mutant.queue]) as session:
+        seen = set(reported(session, stories(session.spec))) | drawn(session, 1, EXAMPLES, claimed)
+    assert seen <= claimed
+
+
+@pytest.mark.parametrize(("mutant", "clause"), BESIDE, ids=[f"{mutant.id}-{clause}" for mutant, clause in BESIDE])
+def test_every_clause_that_a_row_names_beside_its_own_is_broken(mutant: Mutant, clause: str) -> None:
+    if mutant.race:
+        assert any(raced(mutant, name, clause) for name in mutant.adapters)
+        return
+    others = {mutant.clause, *mutant.also} - {clause}
+    with Session(broken(mutant), QUEUES[mutant.queue]) as session:
+        shown = SHOWN.get((mutant.id, clause))
+        if shown is not None:
+            assert list(reported(session, iter([shown]))) == [clause]
+        elif clause not in reported(session, stories(session.spec)):
+            assert any(drawn(session, seed, QUICK.examples, others) == {clause} for seed in SEEDS)
+
+
+def raced(mutant: Mutant, adapter: str, clause: str) -> bool:
+    """Whether some race of this mutant on this database breaks the clause."""
+    with Session(broken(mutant, adapter), QUEUES[mutant.queue]) as session:
+        return any(
+            session.run(
+                first_failure(session.adapter, session.spec, program.trace(), clause, most=MOST_SCHEDULES)
+            ).violation
+            for program in programs_of(session.spec)
+        )
