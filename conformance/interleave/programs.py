@@ -103,7 +103,7 @@ PROGRAMS: tuple[Program, ...] = (
         about="a job called off",
     ),
     Program(
-        ("REC-07", "DEAD-01"), (c.Enqueue(deadline_in=60), c.AdvanceTo("deadline", _JOB, 0)),
+        ("REC-07",), (c.Enqueue(deadline_in=60), c.AdvanceTo("deadline", _JOB, 0)),
         ((c.Recover(),), (c.Recover(),)), fits=lambda q: q.deadline, about="a job overdue",
     ),
     Program(("REC-07",), _HELD, ((c.Complete(_HANDLE),), (c.StartUp(0),))),
