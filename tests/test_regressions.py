@@ -6,9 +6,6 @@ import signal
 from pathlib import Path
 
 import pytest
-from fencepost.adapters.mutants.catalogue import MUTANTS
-from fencepost.adapters.reference.adapter import PostgresAdapter, SqliteAdapter
-from fencepost.adapters.reference.rules import CONTRACT
 from fencepost.conformance import regressions as stories
 from fencepost.conformance.cli import call
 from fencepost.conformance.commands import measure, regressions
@@ -18,11 +15,9 @@ from fencepost.conformance.session import Session
 from fencepost.model.queues import QUEUES
 from fencepost.model.trace import Trace
 from fencepost.scenarios import MUTANT, Scenario, dump, load
-from shipped import EXPORT, FOLDER, REGRESSIONS
+from shipped import BY_ID, EXPORT, FOLDER, REGRESSIONS, mutated
 
-BY_ID = {mutant.id: mutant for mutant in MUTANTS}
 FILES = {path.stem: path for path in REGRESSIONS}
-DATABASES = {"sqlite": SqliteAdapter, "pg": PostgresAdapter}
 TOLD = [
     (name, adapter)
     for name in sorted(FILES.keys() & BY_ID.keys())
@@ -53,7 +48,7 @@ def test_a_file_says_what_its_mutant_says(name: str) -> None:
 @pytest.mark.parametrize(("name", "adapter"), TOLD, ids=[f"{name}-{adapter}" for name, adapter in TOLD])
 def test_a_story_fails_on_its_mutant_under_its_clause(name: str, adapter: str) -> None:
     scenario = load(FILES[name])
-    with Session(DATABASES[adapter](rules=BY_ID[name].change(CONTRACT)), QUEUES[scenario.queue]) as session:
+    with Session(mutated(name, adapter), QUEUES[scenario.queue]) as session:
         replayed = replay(session, scenario)
     assert (replayed.verdict, replayed.violation and replayed.violation.clause) == ("fail", scenario.clause)
 

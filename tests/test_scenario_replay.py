@@ -1,60 +1,29 @@
-"""Replays of scenario files: what passes, what fails, and what is neither. The shipped files test what they say."""
+"""Replays of scenario files: what passes, what fails, and what is neither."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
-from fencepost.adapters import memory_store
 from fencepost.adapters.contract import Adapter
 from fencepost.adapters.memory import MemoryAdapter
-from fencepost.adapters.mutants.catalogue import MUTANTS
-from fencepost.adapters.reference.adapter import PostgresAdapter, SqliteAdapter
-from fencepost.adapters.reference.rules import CONTRACT
+from fencepost.adapters.reference.adapter import SqliteAdapter
 from fencepost.conformance.findings import Finding, expectations, scenario_of
 from fencepost.conformance.replay import Replayed, replay, told
-from fencepost.conformance.session import Session
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.model.queues import BACKFILL, BUILD, QUEUES
 from fencepost.model.trace import Trace, TraceStep
 from fencepost.model.world import Violation
-from fencepost.scenarios import Scenario, dump, load, loads
+from fencepost.scenarios import Scenario, dump, loads
 from planted_queues import Late
-from shipped import HAND
-
-SHIPPED = {path.stem: load(path) for path in HAND}
-RACES = {name: scenario for name, scenario in SHIPPED.items() if any(scenario.trace.lanes)}
-DATABASES: dict[str, type[SqliteAdapter] | type[PostgresAdapter]] = {"sqlite": SqliteAdapter, "pg": PostgresAdapter}
-
-
-class Sessions(ExitStack):
-    """Adapters that are open while a test runs, one for each queue."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._right: dict[str, Session] = {}
-
-    def of(self, adapter: Adapter, queue: str) -> Session:
-        return self.enter_context(Session(adapter, QUEUES[queue]))
-
-    def right(self, queue: str) -> Session:
-        """The contract's own queue on SQLite."""
-        if queue not in self._right:
-            self._right[queue] = self.of(SqliteAdapter(), queue)
-        return self._right[queue]
+from shipped import SHIPPED, Sessions, mutated
 
 
 @pytest.fixture
 def sessions() -> Iterator[Sessions]:
     with Sessions() as opened:
         yield opened
-
-
-def mutated(name: str, database: str = "sqlite") -> Adapter:
-    (mutant,) = [mutant for mutant in MUTANTS if mutant.id == name]
-    return DATABASES[database](rules=mutant.change(CONTRACT))
 
 
 def file(clause: str, *steps: str, queue: str = "backfill", race: str = "", adapters: str = "[sqlite]") -> Scenario:
@@ -67,10 +36,10 @@ ENQUEUE = "do: enqueue"
 CLAIM = "do: claim, worker: 1"
 
 
-def two_claims(first: str = "", second: str = "") -> str:
-    """Worker 1 claims, and then worker 2, as one schedule of SQLite's statements."""
+def two_claims(first: str = "", second: str = "", schedule: str | None = "111122") -> str:
+    """Worker 1 claims, and then worker 2, as one schedule of SQLite's statements; without one, in every order."""
     lanes = f"[{{{CLAIM}{first}}}], [{{do: claim, worker: 2{second}}}]"
-    return f"together: {{actors: [{lanes}]}}\nschedule: '111122'\n"
+    return f"together: {{actors: [{lanes}]}}\n" + (f"schedule: '{schedule}'\n" if schedule else "")
 
 
 # Diverged ------------------------------------------------------------------------------------------------------------
@@ -122,6 +91,41 @@ def test_whose_artifact_is_read_is_compared_whatever_the_queue_calls_its_attempt
     assert read("{artifact: 5}").verdict == read("artifact").verdict == "pass"
     assert read("{artifact: 2}").why == "step 7: expected artifact: 2, got artifact: 5"
     assert read("{artifact: null}").why == "step 7: expected artifact: null, got artifact: 5"
+
+
+# In every order ------------------------------------------------------------------------------------------------------
+
+
+def test_a_race_without_a_schedule_passes_in_every_order(sessions: Sessions) -> None:
+    race = file("CLAIM-06", ENQUEUE, race=two_claims(schedule=None))
+    replayed = replay(sessions.right("backfill"), race)
+    assert (replayed.verdict, replayed.violation) == ("pass", None)
+    line = told(race, BACKFILL, "sqlite", "file.yaml", replayed)
+    assert line.endswith("queue backfill, in all 50 orders of its statements")
+
+
+def test_a_race_that_has_more_orders_than_are_replayed_says_so(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fencepost.conformance.replay.MOST_ORDERS", 7)
+    race = file("CLAIM-06", ENQUEUE, race=two_claims(schedule=None))
+    assert replay(sessions.right("backfill"), race).why == "in the first 7 orders of its statements"
+
+
+def test_one_order_that_breaks_the_clause_is_a_failure_and_is_told(sessions: Sessions) -> None:
+    race = file("CLAIM-06", ENQUEUE, race=two_claims(schedule=None))
+    replayed = replay(sessions.of(mutated("claim-select-then-update"), "backfill"), race)
+    assert (replayed.verdict, replayed.violation and replayed.violation.clause) == ("fail", "CLAIM-06")
+    assert replayed.trace.schedule is not None and len(replayed.trace.lanes) == 3
+
+
+def test_one_order_that_answers_otherwise_diverges_and_is_named(sessions: Sessions) -> None:
+    expects = two_claims(", expect: {claimed: [{job: 1}]}", schedule=None)
+    replayed = replay(sessions.right("backfill"), file("CLAIM-06", ENQUEUE, race=expects))
+    assert replayed.verdict == "diverged"
+    assert replayed.why.startswith("in the order ") and replayed.why.endswith(
+        "step 2: expected claimed: [{job: 1}], got claimed: []"
+    )
 
 
 # Failed --------------------------------------------------------------------------------------------------------------
@@ -236,73 +240,3 @@ def test_what_was_found_passes_once_all_is_right_though_no_check_is_left_to_make
     found = scenario_of(finding, "sqlite", 1)
     assert replay(sessions.right("backfill"), found).verdict == "pass"
     assert replay(sessions.of(mutated("claim-returns-first"), "backfill"), found).verdict == "fail"
-
-
-# The shipped files ---------------------------------------------------------------------------------------------------
-
-
-def test_every_shipped_file_has_a_check_with_teeth_of_its_clause(sessions: Sessions) -> None:
-    toothless = []
-    for name, scenario in SHIPPED.items():
-        if name not in RACES:
-            session = sessions.right(scenario.queue)
-            session.driver.tally.clear()
-            assert session.play(scenario.trace).violation is None
-            if not any(check.teeth and check.clause == scenario.clause for check in session.driver.tally):
-                toothless.append(name)
-    assert toothless == []
-
-
-@pytest.mark.parametrize("delay", [1, 100_000])
-def test_no_shipped_file_depends_on_how_long_a_queue_backs_off(
-    sessions: Sessions, monkeypatch: pytest.MonkeyPatch, delay: int
-) -> None:
-    monkeypatch.setattr(memory_store, "DELAYS", (delay,))
-    opened = {queue: sessions.of(MemoryAdapter(), queue) for queue in QUEUES}
-    sequential = {name: scenario for name, scenario in SHIPPED.items() if name not in RACES}
-    verdicts = {name: replay(opened[scenario.queue], scenario) for name, scenario in sequential.items()}
-    assert [(name, each.why) for name, each in verdicts.items() if each.verdict != "pass"] == []
-
-
-WRONG = {
-    "CLAIM-06-both-read-one-job": ("claim-select-then-update", "claim-loser-acts"),
-    "CLAIM-11-nobody-waits": ("claim-waits",),
-    "CLAIM-14-locked-head": (),
-    "CANCEL-09-between-read-and-claim": ("claim-select-then-update", "claim-loser-acts"),
-    "CANCEL-09-before-a-completion-commits": ("complete-after-cancel",),
-    "REC-07-finished-after-the-sweep-read-it": ("recover-by-id",),
-    "REC-07-two-sweepers-at-once": ("recover-by-id",),
-    "REC-02-renewed-after-the-sweep-read-it": ("recover-by-id", "recover-over-renewal"),
-}
-"""The faults that each shipped race shows. A queue that takes the limit before the lock sends fewer statements than the
-contract's, so that no schedule of CLAIM-14 fits both: there it diverges."""
-
-
-def test_every_shipped_race_names_the_fault_that_it_shows() -> None:
-    assert WRONG.keys() == RACES.keys()
-    assert {scenario.clause for scenario in RACES.values()} == {
-        "CLAIM-06", "CLAIM-11", "CLAIM-14", "CANCEL-09", "REC-02", "REC-07",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "database"),
-    [(name, database) for name, scenario in RACES.items() for database in scenario.adapters or ()],
-)
-def test_a_shipped_race_passes_on_the_right_queue_and_fails_on_the_wrong_one(
-    sessions: Sessions, name: str, database: str
-) -> None:
-    scenario = RACES[name]
-
-    def played(adapter: Adapter) -> Replayed:
-        return replay(sessions.of(adapter, scenario.queue), scenario)
-
-    assert played(DATABASES[database]()).verdict == "pass"
-    for fault in WRONG[name]:
-        replayed = played(mutated(fault, database))
-        assert (fault, replayed.violation and replayed.violation.clause) == (fault, scenario.clause)
-
-
-def test_a_queue_that_lets_a_locked_head_starve_the_rest_does_not_pass(sessions: Sessions) -> None:
-    session = sessions.of(mutated("claim-limit-before-lock", "pg"), "backfill")
-    assert replay(session, RACES["CLAIM-14-locked-head"]).verdict == "diverged"

@@ -61,6 +61,7 @@ DEADLINE_MUTANTS: tuple[Mutant, ...] = (
         "A renewal prolongs the lease beyond the job's deadline.",
         put("writes.renew.renewed", "lease_expires_at", w.lease_uncut),
         "build",
+        also=("FENCE-06",),
     ),
     Mutant(
         "renew-moves-deadline",
