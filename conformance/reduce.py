@@ -24,7 +24,14 @@ from .driver import Run
 from .session import Session
 
 DEPTH = 7
-_SHORT = 5
+_SHORT = (
+    Bounds(depth=4),
+    Bounds(depth=4, short_leases=True),
+    Bounds(depth=5, jobs=1),
+    Bounds(depth=5, workers=1, budgets=(3,)),
+)
+"""The searches for the first trace to each check: what takes five steps and one more takes one job, or one worker. All
+of five steps would find no check beside, in five times the time."""
 _SAME_CHECK = 200
 _SAME_CLAUSE = 60
 """How many of the model's traces are tried: those that make the failed check, those that make another of its clause."""
@@ -59,8 +66,8 @@ def witnesses(spec: QueueSpec, clause: str, reason: str | None = None) -> Iterat
 def first_witnesses(spec: QueueSpec) -> dict[tuple[str, str], Trace]:
     """The shortest trace to each check that short traces make with teeth, by clause and reason."""
     found: dict[tuple[str, str], Trace] = {}
-    for short_leases in (False, True):
-        search = Explorer(spec, Bounds(depth=_SHORT, short_leases=short_leases)).run()
+    for bounds in _SHORT:
+        search = Explorer(spec, bounds).run()
         for state in range(len(search.states)):
             for command, checks in search.judged(state):
                 for check in checks:

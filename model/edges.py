@@ -147,19 +147,28 @@ class Edges:
     def leaving(self, world: World, numbers: tuple[int, ...]) -> list[Group]:
         """The groups of edges that leave this state, in the alphabet's order; each adds to `key(now, numbers)`."""
         now = world.now
-        faces = [self._faces.get((number, now)) or self._face(number, now) for number in numbers]
         acting = workers(world, self.bounds)
-        claimed = tuple([face[0] for face in faces])
-        swept = tuple([face[1] for face in faces])
+        claimed, swept, *owned = self.looks(now, numbers)
         found = [
             self.groups.get((now, acting, claimed)) or self._claimed(now, acting, claimed),
             self._advanced(world, numbers),
             self.groups.get((now, swept)) or self._swept(now, swept),
         ]
-        for at, number in enumerate(numbers):
-            seen = tuple([number if at == other else face[2] for other, face in enumerate(faces)])
+        for at, seen in enumerate(owned):
             found.append(self.groups.get((at, now, seen, "own")) or self._owned(at, now, seen))
         return found
+
+    def looks(self, now: int, numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """How the records look to a claim, to a sweep, and to what touches the first job alone, the second, …"""
+        faces = [self._faces.get((number, now)) or self._face(number, now) for number in numbers]
+        return [
+            tuple([face[0] for face in faces]),
+            tuple([face[1] for face in faces]),
+            *(
+                tuple([number if at == other else face[2] for other, face in enumerate(faces)])
+                for at, number in enumerate(numbers)
+            ),
+        ]
 
     def _face(self, number: int, now: int) -> tuple[int, int, int]:
         """What stands for this record where a claim, a sweep, or a write to another job passes it by.

@@ -47,6 +47,7 @@ class Explorer:
     _numbers: list[tuple[int, ...]] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
     _judged: dict[int, tuple[tuple[c.Command, Checks], ...]] = field(default_factory=dict)
+    _checks: dict[tuple[c.Command, int, tuple[object, ...]], Checks] = field(default_factory=dict)
     _expanded: int = 0
 
     def __post_init__(self) -> None:
@@ -157,12 +158,49 @@ class Explorer:
         """
         known = self._judged.get(at)
         if known is None:
-            world = self.states[at]
-            known = self._judged[at] = tuple((each, _checks(world, each)) for each in last(world, self.bounds))
+            known = self._judged[at] = tuple(self._judge(at))
         return known
 
+    def _judge(self, at: int) -> Iterator[tuple[c.Command, Checks]]:
+        """Each command judged once for all the states that look the same to it, as edges are."""
+        world, numbers = self.states[at], self._numbers[at]
+        claimed, swept, *owned = self._edges.looks(world.now, numbers)
+        for command in last(world, self.bounds):
+            job = _only_job(command)
+            kind = type(command)
+            looks: tuple[object, ...]
+            if job:
+                looks = owned[job - 1]
+            elif kind is c.Claim or kind is c.Enqueue:
+                looks = claimed
+            elif kind is c.Recover or kind is c.Tick:
+                looks = swept
+            elif kind is c.Advance:
+                looks = ()
+            else:
+                looks = (world.claim, *numbers)
+            seen = command, world.now, looks
+            checks = self._checks.get(seen)
+            if checks is None:
+                checks = self._checks[seen] = checks_of(world, command)
+            yield command, checks
 
-def _checks(world: World, command: c.Command) -> Checks:
+
+def _only_job(command: c.Command) -> int:
+    """The job that this command touches alone; 0 for one that touches others or none."""
+    if isinstance(command, c.Atomically):
+        (command,) = command.commands
+    if isinstance(command, c.HandleCommand):
+        return command.handle.job  # type: ignore[union-attr]
+    return command.job if isinstance(command, c.JobCommand) else 0  # type: ignore[return-value]
+
+
+def checks_of(world: World, command: c.Command) -> Checks:
+    """The checks that all legal outcomes of a command make.
+
+    Raises:
+        ModelError: a legal outcome was refused.
+    """
     context = Context(world.now, False, AS_EXPECTED)
     found: Checks = ()
     for outcome in outcomes(world, command, context):

@@ -8,12 +8,13 @@ import sys
 
 import pytest
 from declared import CONTRACT, EVERY
+from fencepost.conformance.reduce import first_witnesses
 from fencepost.model import commands as c
 from fencepost.model.applicability import cell
 from fencepost.model.choices import Bounds
 from fencepost.model.clauses import BUILT, CLAUSES
 from fencepost.model.edges import Edges
-from fencepost.model.explore import Explorer
+from fencepost.model.explore import Explorer, checks_of
 from fencepost.model.legal import outcomes
 from fencepost.model.queues import BACKFILL, BUILD, QueueSpec, narrowed
 from fencepost.model.step import step
@@ -35,6 +36,7 @@ def test_every_check_of_the_model_is_reached_with_teeth_in_six_steps(spec: Queue
                     if check.teeth:
                         found.setdefault(check.clause, set()).add(check.reason)
     assert found == reached(spec.key, spec.cancels)
+    assert first_witnesses(spec).keys() == {(clause, reason) for clause, reasons in found.items() for reason in reasons}
 
 
 def wanted_of(spec: QueueSpec) -> list[str]:
@@ -72,6 +74,14 @@ def test_a_clause_that_applies_where_a_verb_is_not_served_has_a_witness_still(sp
     needed = {"enqueue", "claim", "complete"}
     for verb in sorted(spec.verbs - needed):
         assert lengths_of(narrowed(spec, hooks=True, exact_clock=True, without=frozenset({verb}))), verb
+
+
+@CONTRACTS
+def test_what_was_judged_once_is_judged_alike_wherever_it_looks_the_same(spec: QueueSpec) -> None:
+    search = Explorer(spec, Bounds(depth=4, short_leases=True)).run()
+    for state, world in enumerate(search.states):
+        for command, checks in search.judged(state):
+            assert checks == checks_of(world, command), (world, command)
 
 
 SHORTEST: dict[str, list[str]] = {
@@ -131,7 +141,7 @@ def test_witnesses_end_with_the_bounds() -> None:
 
 CHECKS_IN_ORDER = """
 from fencepost.model.choices import Bounds
-from fencepost.model.explore import Explorer
+from fencepost.model.explore import Explorer, checks_of
 from fencepost.model.queues import BACKFILL
 search = Explorer(BACKFILL, Bounds(depth=3)).run()
 for state in range(len(search.states)):
