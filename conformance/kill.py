@@ -15,32 +15,29 @@ from .direct import direct_stories
 from .examine import Examination, reduced
 from .handles import LASTING
 from .profiles import Profile
-from .reduce import same_story, witnesses
+from .reduce import witnesses
 from .session import Session
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """What became of one mutant under one seed.
+    """What became of one mutant under one seed: the clause that it broke and its `story`, made short.
 
-    `seconds` until the first violation; `evaluations` of the reducer; `shortest` in the model's sense and `canonical`
-    compare the reduced story with the first trace in explore's order that the mutant fails.
+    `examples` were drawn and `evaluations` traces run to shorten the story; `seconds` until the first violation.
     """
 
     clause: str | None
     examples: int = 0
     evaluations: int = 0
     seconds: float = 0.0
-    length: int | None = None
-    shortest: bool = False
-    canonical: bool = False
+    story: Trace | None = None
 
 
-def kill(session: Session, profile: Profile, seed: int, also: frozenset[str], first: Trace | None) -> Kill:
+def kill(session: Session, profile: Profile, seed: int, also: frozenset[str]) -> Kill:
     """Examine a mutated runtime until a violation of a clause outside `also`, and reduce that.
 
-    `first` is the mutant's shortest trace. A fault that breaks two clauses may show the other one first; it is passed
-    over, since the one that the mutant is planted for must be found too.
+    A fault that breaks two clauses may show the other one first; it is passed over, since the one that the mutant is
+    planted for must be found too.
     """
     started = time.perf_counter()
     examination = Examination(session, profile, seed)
@@ -55,21 +52,22 @@ def kill(session: Session, profile: Profile, seed: int, also: frozenset[str], fi
             examples=examination.examples,
             evaluations=story.evaluations,
             seconds=seconds,
-            length=story.length,
-            shortest=first is not None and story.length == first.length,
-            canonical=first is not None and same_story(story.trace, first),
+            story=story.trace,
         )
     return Kill(None, examination.examples)
 
 
-def first_failing(session: Session, clause: str, most: int = 8000) -> Trace | None:
-    """The first trace in explore's order that this runtime fails under this clause, or None within `most` traces.
+def first_failing(session: Session, clause: str, longest: int, most: int = 20_000) -> Trace | None:
+    """The first trace in explore's order that this runtime fails under this clause, or None if none of the first `most`
+    traces of up to `longest` commands is.
 
-    For CLAIM-13, which no trace of explore tests, the first story of its direct test.
+    Of traces that look the same to their last command only the first is played. For CLAIM-13, which no trace of explore
+    tests, the first story of its direct test.
     """
     direct = clause == LASTING.clause
-    traces = direct_stories(session.spec) if direct else witnesses(session.spec, clause)
-    for trace in itertools.islice(traces, most):
+    traces = iter(direct_stories(session.spec)) if direct else witnesses(session.spec, clause, alike=False)
+    short = itertools.takewhile(lambda trace: trace.length <= longest, traces)
+    for trace in itertools.islice(short, most):
         run = session.play(trace)
         if run.violation is not None and run.violation.clause == clause:
             return run.trace()

@@ -46,10 +46,9 @@ def kill_rows(
 ) -> Iterator[MutantResult]:
     """Examine each mutant under seeds 1, 2 … `seeds`; one row each, in order.
 
-    A row's own figures are the medians over the seeds; a mutant that any seed misses counts as surviving.
-
-    Raises:
-        LookupError: a mutant was killed under its clause, and the shortest trace that does so is not known.
+    A row's own figures are the medians over the seeds; a mutant that any seed misses counts as surviving. Stories are
+    compared with the mutant's first trace in explore's order; where a fault shows in none of those, as it does if what
+    was refused has left something behind, with the shortest story of all seeds.
     """
     for mutant in planted:
         if mutant.pair is None:
@@ -59,14 +58,17 @@ def kill_rows(
 
 
 def _sequential(mutant: Planted, profile: Profile, seeds: int, on_seed: Callable[[str], None]) -> MutantResult:
-    with Session(mutant.make(), QUEUES[mutant.queue]) as session:
-        first = first_failing(session, mutant.clause)
     kills = []
     for seed in range(1, seeds + 1):
         with Session(mutant.make(), QUEUES[mutant.queue]) as session:
-            kills.append(kill(session, profile, seed, frozenset(mutant.also), first))
+            kills.append(kill(session, profile, seed, frozenset(mutant.also)))
         on_seed(mutant.id)
-    return _row(mutant, kills, first, 0)
+    lengths = [each.story.length for each in kills if each.story is not None and each.clause == mutant.clause]
+    first = None
+    if lengths:
+        with Session(mutant.make(), QUEUES[mutant.queue]) as session:
+            first = first_failing(session, mutant.clause, min(lengths))
+    return _row(mutant, kills, first, same_story)
 
 
 def _race(mutant: Planted, seeds: int, on_seed: Callable[[str], None]) -> MutantResult:
@@ -87,31 +89,22 @@ def _race(mutant: Planted, seeds: int, on_seed: Callable[[str], None]) -> Mutant
             else:
                 clause = found.violation.clause
                 story = session.run(reduce_race(adapter, spec, found.trace, clause))
-                kills.append(
-                    Kill(
-                        clause=clause,
-                        evaluations=story.evaluations,
-                        seconds=seconds,
-                        length=story.trace.length,
-                        shortest=first is not None and story.trace.length == first.length,
-                        canonical=first is not None and same_race(story.trace, first),
-                    )
-                )
+                kills.append(Kill(clause, 0, story.evaluations, seconds, story.trace))
         on_seed(mutant.id)
-    row = _row(mutant, kills, first, max(schedules))
+    row = _row(mutant, kills, first, same_race, max(schedules))
     return row if named == mutant.clause else row.model_copy(update={"killed_by": named})
 
 
-def _row(mutant: Planted, kills: list[Kill], first: Trace | None, schedules: int) -> MutantResult:
+def _row(
+    mutant: Planted, kills: list[Kill], first: Trace | None, same: Callable[[Trace, Trace], bool], schedules: int = 0
+) -> MutantResult:
     killed = [each for each in kills if each.clause is not None]
     allowed = (mutant.clause, *mutant.also)
     wrong = next((each.clause for each in killed if each.clause not in allowed), None)
     own = next((each.clause for each in killed if each.clause == mutant.clause), None)
-    if own is not None and first is None:
-        raise LookupError(
-            f"{mutant.id} breaks {mutant.clause}, but not in the first traces that explore knows, so that nothing "
-            "measures its story: let `first_failing` play more of them"
-        )
+    stories = [each.story for each in killed if each.story is not None]
+    if first is None and stories:
+        first = min(stories, key=lambda story: story.length)
     return MutantResult(
         id=mutant.id,
         clause=mutant.clause,
@@ -123,13 +116,13 @@ def _row(mutant: Planted, kills: list[Kill], first: Trace | None, schedules: int
         schedules=schedules,
         evaluations=median_low([each.evaluations for each in kills]),
         seconds=round(median_low([each.seconds for each in kills]), 3),
-        length=median_low([each.length or 1 for each in killed]) if killed else None,
+        length=median_low([story.length for story in stories]) if stories else None,
         shortest=first.length if first is not None else None,
         seeds=Seeds(
             run=len(kills),
             killed=len(killed),
-            shortest=sum(each.shortest for each in killed),
-            canonical=sum(each.canonical for each in killed),
+            shortest=sum(first is not None and story.length == first.length for story in stories),
+            canonical=sum(first is not None and same(story, first) for story in stories),
         ),
     )
 

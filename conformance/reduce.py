@@ -57,9 +57,10 @@ def finder(spec: QueueSpec, short_leases: bool = False) -> Explorer:
     return Explorer(spec, Bounds(depth=DEPTH, short_leases=short_leases))
 
 
-def witnesses(spec: QueueSpec, clause: str, reason: str | None = None) -> Iterator[Trace]:
-    """The traces whose last command makes this check, shortest first."""
-    return finder(spec, clause == "LEASE-07").witnesses(clause, reason)
+def witnesses(spec: QueueSpec, clause: str, reason: str | None = None, alike: bool = True) -> Iterator[Trace]:
+    """The traces whose last command makes this check, shortest first; without `alike`, of those that look the same to
+    it only the first."""
+    return finder(spec, clause == "LEASE-07").witnesses(clause, reason, alike=alike)
 
 
 @lru_cache(maxsize=8)
@@ -69,8 +70,8 @@ def first_witnesses(spec: QueueSpec) -> dict[tuple[str, str], Trace]:
     for bounds in _SHORT:
         search = Explorer(spec, bounds).run()
         for state in range(len(search.states)):
-            for command, checks in search.judged(state):
-                for check in checks:
+            for command, checks, first in search.judged(state):
+                for check in checks if first else ():
                     if check.teeth and (check.clause, check.reason) not in found:
                         found[check.clause, check.reason] = symbolic(spec, [*search.path(state), command])
     return found
@@ -88,6 +89,7 @@ class _Reducer:
         self.session = session
         self.violation = run.violation
         self.best = run.trace()
+        self.frozen = _frozen(run, self.best)
         self.evaluations = 0
 
     def reduced(self, limit: int) -> Reduced:
@@ -128,6 +130,7 @@ class _Reducer:
         if run.violation is None or run.violation.clause != self.violation.clause:
             return False
         self.best, self.violation = run.trace(), run.violation
+        self.frozen = _frozen(run, self.best)
         return True
 
     def lower_advances(self) -> None:
@@ -140,9 +143,15 @@ class _Reducer:
                     self.fails(_with_command(self.best, at, simpler))
 
     def delete_and_lower(self, limit: int) -> None:
-        """Delete chunks, singles and pairs, then lower arguments, until nothing applies."""
+        """Delete chunks and singles, merge moves of the clock, lower arguments, delete pairs, until nothing applies."""
         while self.evaluations < limit:
-            candidates = itertools.chain(_shorter(self.best), _lower(self.best, self.session.spec.exact_clock))
+            candidates = itertools.chain(
+                _shorter(self.best),
+                _merged(self.frozen),
+                _shorter(self.frozen) if self.frozen != self.best else (),
+                _lower(self.best, self.session.spec.exact_clock),
+                _without_pairs(self.best),
+            )
             if not any(self.fails(candidate) for candidate in self.within(limit, candidates)):
                 return
 
@@ -153,14 +162,35 @@ class _Reducer:
             yield trace
 
 
+def _frozen(run: Run, trace: Trace) -> Trace:
+    """What was done, the clock moved by seconds: such a step stays when the job is left out whose instant it met."""
+    moved = [command if type(command) is c.Advance else None for command, _ in run.done]
+    steps = zip(trace.steps, moved, strict=True)
+    return Trace(tuple(each if move is None else replace(each, command=move) for each, move in steps))
+
+
+def _merged(trace: Trace) -> Iterator[Trace]:
+    """The trace with two moves of the clock in a row as one."""
+    steps = trace.steps
+    for at, (one, other) in enumerate(itertools.pairwise(steps)):
+        if isinstance(one.command, c.Advance) and isinstance(other.command, c.Advance):
+            both = c.Advance(one.command.seconds + other.command.seconds)
+            yield Trace((*steps[:at], replace(one, command=both), *steps[at + 2 :]))
+
+
 def _shorter(trace: Trace) -> Iterator[Trace]:
-    """The trace without a chunk, halves first, then without any two steps."""
+    """The trace without a chunk, halves first, single steps last."""
     steps = trace.steps
     size = len(steps) // 2
     while size:
         for start in range(0, len(steps), size):
             yield Trace(steps[:start] + steps[start + size :])
         size //= 2
+
+
+def _without_pairs(trace: Trace) -> Iterator[Trace]:
+    """The trace without any two steps."""
+    steps = trace.steps
     for first in range(len(steps)):
         for second in range(first + 1, len(steps)):
             yield Trace(steps[:first] + steps[first + 1 : second] + steps[second + 1 :])

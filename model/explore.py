@@ -26,6 +26,14 @@ __all__ = ["Explored", "Explorer", "ModelError", "explored"]
 OnEdge = Callable[[World, c.Command, Checks], None]
 
 
+class Judged(NamedTuple):
+    """One last command with the checks of all its legal outcomes; `first` if to it no state before looked the same."""
+
+    command: c.Command
+    checks: Checks
+    first: bool
+
+
 @dataclass(slots=True)
 class Explorer:
     """A lazy breadth-first search over one queue's model, along the `building` commands.
@@ -46,7 +54,7 @@ class Explorer:
     _edges: Edges = field(init=False)
     _numbers: list[tuple[int, ...]] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
-    _judged: dict[int, tuple[tuple[c.Command, Checks], ...]] = field(default_factory=dict)
+    _judged: dict[int, tuple[Judged, ...]] = field(default_factory=dict)
     _checks: dict[tuple[c.Command, int, tuple[object, ...]], Checks] = field(default_factory=dict)
     _expanded: int = 0
 
@@ -128,10 +136,13 @@ class Explorer:
             parent = self.parents[parent[0]]
         return commands[::-1]
 
-    def witnesses(self, clause: str, reason: str | None = None, verb: str | None = None) -> Iterator[Trace]:
+    def witnesses(
+        self, clause: str, reason: str | None = None, verb: str | None = None, alike: bool = True
+    ) -> Iterator[Trace]:
         """The traces whose last command makes this check with teeth, in shortlex order.
 
-        `verb` narrows what the last command may be. Ends when the bounds are searched.
+        `verb` narrows what the last command may be; without `alike` only the first is given of those that look the same
+        to it. Ends when the bounds are searched.
         """
         at = 0
         while True:
@@ -140,18 +151,22 @@ class Explorer:
                     return
             if self.bounds.depth is not None and self.depths[at] >= self.bounds.depth:
                 return
-            for command, checks in self.judged(at):
-                if (verb is None or command.verb == verb) and any(
-                    check.clause == clause and check.teeth and (reason is None or check.reason == reason)
-                    for check in checks
+            for command, checks, first in self.judged(at):
+                if (
+                    (first or alike)
+                    and (verb is None or command.verb == verb)
+                    and any(
+                        check.clause == clause and check.teeth and (reason is None or check.reason == reason)
+                        for check in checks
+                    )
                 ):
                     yield symbolic(self.spec, [*self.path(at), command])
             at += 1
             if at >= self._expanded:
                 self.expand()
 
-    def judged(self, at: int) -> tuple[tuple[c.Command, Checks], ...]:
-        """The last commands of a state, in shortlex order, each with the checks of all its legal outcomes.
+    def judged(self, at: int) -> tuple[Judged, ...]:
+        """The last commands of a state, in shortlex order. States are to be asked for in the order of their numbers.
 
         Raises:
             ModelError: a legal outcome was refused.
@@ -161,7 +176,7 @@ class Explorer:
             known = self._judged[at] = tuple(self._judge(at))
         return known
 
-    def _judge(self, at: int) -> Iterator[tuple[c.Command, Checks]]:
+    def _judge(self, at: int) -> Iterator[Judged]:
         """Each command judged once for all the states that look the same to it, as edges are."""
         world, numbers = self.states[at], self._numbers[at]
         claimed, swept, *owned = self._edges.looks(world.now, numbers)
@@ -170,7 +185,7 @@ class Explorer:
             kind = type(command)
             looks: tuple[object, ...]
             if job:
-                looks = owned[job - 1]
+                looks = owned[job - 1]  # type: ignore[operator]
             elif kind is c.Claim or kind is c.Enqueue:
                 looks = claimed
             elif kind is c.Recover or kind is c.Tick:
@@ -180,19 +195,18 @@ class Explorer:
             else:
                 looks = (world.claim, *numbers)
             seen = command, world.now, looks
-            checks = self._checks.get(seen)
-            if checks is None:
-                checks = self._checks[seen] = checks_of(world, command)
-            yield command, checks
+            known = self._checks.get(seen)
+            if known is None:
+                self._checks[seen] = checks_of(world, command)
+            yield Judged(command, self._checks[seen], known is None)
 
 
-def _only_job(command: c.Command) -> int:
+def _only_job(command: c.Command) -> c.JobId:
     """The job that this command touches alone; 0 for one that touches others or none."""
     if isinstance(command, c.Atomically):
         (command,) = command.commands
-    if isinstance(command, c.HandleCommand):
-        return command.handle.job  # type: ignore[union-attr]
-    return command.job if isinstance(command, c.JobCommand) else 0  # type: ignore[return-value]
+    named = command.handle if isinstance(command, c.HandleCommand) else command
+    return named.job if isinstance(named, (c.Handle, c.JobCommand)) else 0  # type: ignore[return-value]
 
 
 def checks_of(world: World, command: c.Command) -> Checks:

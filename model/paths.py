@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from . import commands as c
 from . import outcomes as o
 from .legal import outcomes
-from .queues import QueueSpec
+from .queues import PENDING, QueueSpec
 from .step import step
 from .trace import Trace, TraceStep
 from .world import Context, Record, Step, World
@@ -49,12 +49,18 @@ class Binding:
         """The command with its references resolved.
 
         Raises:
-            Dangling: a reference names nothing, or an instant is not ahead.
+            Dangling: a reference names nothing, an instant is not ahead, or a lease is to be left on a job that is
+                not pending.
         """
         if isinstance(command, c.HandleCommand):
             return command.with_handle(self._handle(command.handle))
         if isinstance(command, c.JobCommand):
-            return command.with_job(self._job(command.job))
+            job = self._job(command.job)
+            if isinstance(command, c.Plant) and command.field == "lease":
+                status = world.jobs[job - 1].status  # type: ignore[operator]
+                if status != PENDING:
+                    raise Dangling(f"a lease can be left on a pending job only, job {job} is {status}")
+            return command.with_job(job)
         if isinstance(command, (c.Recover, c.Claim)):
             return command.renamed(self._job)
         if isinstance(command, c.AdvanceTo):

@@ -103,7 +103,9 @@ def fail_target(record: Record, fail: c.Fail) -> tuple[str, Check]:
 def _teeth(record: Record, command: c.HandleCommand, handle: c.Handle, now: int, at: Standing) -> bool:
     """Whether nothing but the standing could have refused this write."""
     if record.status != RUNNING:
-        alone = holder(record, handle)
+        # Only by its attempt is another's completion told from one that is repeated (FENCE-05).
+        again = type(command) is c.Complete and record.status == SUCCEEDED and record.spec.repeats_complete
+        alone = again or holder(record, handle)
     elif at is OTHER or at is OLDER:
         alone = record.expires is not None and record.expires > now
     else:

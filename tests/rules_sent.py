@@ -38,8 +38,9 @@ def text(statement: Statement, dialect: Dialect) -> str:
 
 
 @cache
-def decisions(change: Change | None) -> dict[str, object]:
-    """What the runtime decides by value; a classification by what it says of the reviewed table."""
+def decisions(change: Change | None, dialect: str) -> dict[str, object]:
+    """What the runtime decides by value on that database; a classification by what it says of the reviewed table."""
     rules = CONTRACT if change is None else change(CONTRACT)
     values = {name: getattr(rules, name) for name in Rules.__dataclass_fields__ if name not in STATEMENT_FIELDS}
-    return values | {"classify": [rules.classify(code) for code, _ in EXAMPLES]}
+    shape = rules.claim_shape[dialect]
+    return values | {"classify": [rules.classify(code) for code, _ in EXAMPLES], "claim_shape": shape}

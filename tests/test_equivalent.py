@@ -64,7 +64,7 @@ RIVALS = (
 
 def changed(mutant: Mutant) -> tuple[set[str], bool]:
     """The verbs whose statements are others under this mutant, and whether a condition is."""
-    assert decisions(mutant.change) == decisions(None)
+    assert decisions(mutant.change, "sqlite") == decisions(None, "sqlite")
     verbs: set[str] = set()
     condition = False
     sent, right = (statements(change, mutant.queue, "sqlite") for change in (mutant.change, None))
@@ -90,7 +90,7 @@ def explored(queue: str) -> Iterator[Trace]:
     for at in itertools.count():
         while at >= len(search.states):
             assert search.expand()
-        for command, _ in search.judged(at):
+        for command, _, _ in search.judged(at):
             yield symbolic(search.spec, [*search.path(at), command])
 
 

@@ -108,7 +108,7 @@ def test_only_an_exact_clock_meets_an_instant(spec: QueueSpec) -> None:
     in_this_tick = False
     search = Explorer(spec, Bounds(depth=4)).run()
     for state in range(len(search.states)):
-        for _, checks in search.judged(state):
+        for _, checks, _ in search.judged(state):
             in_this_tick |= any("in this tick" in check.reason for check in checks)
     assert (any(met), planted, in_this_tick) == (
         (True, {0}, True) if spec.exact_clock else (False, {-1}, False)

@@ -9,13 +9,17 @@ from fencepost.adapters.mutants.catalogue import MUTANTS
 from fencepost.adapters.mutants.mutant import Mutant
 from fencepost.adapters.reference.adapter import PostgresAdapter, ReferenceAdapter, SqliteAdapter
 from fencepost.adapters.reference.rules import CONTRACT
+from fencepost.conformance.kill import kill
 from fencepost.conformance.mutation import MOST_SCHEDULES, Planted, kill_rows
 from fencepost.conformance.profiles import PROFILES
+from fencepost.conformance.session import Session
 from fencepost.model.clauses import BUILT, CLAUSES
+from fencepost.model.queues import QUEUES
 from fencepost.reports.mutants import MutantResult
+from fencepost.scenarios import load
+from shipped import BY_ID, STORIES
 
 SEQUENTIAL = [mutant for mutant in MUTANTS if not mutant.race]
-RACES = [(mutant, adapter) for mutant in MUTANTS if mutant.race for adapter in mutant.adapters]
 
 
 def named(mutant: Mutant) -> str:
@@ -38,36 +42,40 @@ def killed(mutant: Mutant, adapter: str, seeds: int) -> MutantResult:
 
 @pytest.mark.parametrize("mutant", SEQUENTIAL, ids=named)
 def test_a_fault_of_one_actor_is_found_under_its_clause_and_told_in_the_fewest_commands(mutant: Mutant) -> None:
-    row = killed(mutant, "sqlite", seeds=1)
-    assert row.killed_by == mutant.clause
-    assert row.length == row.shortest
-    assert row.seeds.shortest == row.seeds.run == 1
+    with Session(broken(mutant), QUEUES[mutant.queue]) as session:
+        found = kill(session, PROFILES["quick"], seed=1, also=frozenset(mutant.also))
+    assert found.clause == mutant.clause
+    assert found.story is not None and found.story.length == load(STORIES / f"{mutant.id}.yaml").trace.length
 
 
-@pytest.mark.parametrize(("mutant", "adapter"), RACES, ids=[f"{mutant.id}-{adapter}" for mutant, adapter in RACES])
-def test_a_race_is_found_by_chance_and_told_in_one_story_whatever_the_seed(mutant: Mutant, adapter: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "adapter"), [("claim-lazy-handles", "sqlite"), ("recover-by-id", "sqlite"), ("claim-by-subselect", "pg")]
+)
+def test_a_row_of_the_kill_table_says_that_a_fault_is_found_and_told_in_one_story_whatever_the_seed(
+    name: str, adapter: str
+) -> None:
+    mutant = BY_ID[name]
     row = killed(mutant, adapter, seeds=2)
     assert row.killed_by == mutant.clause
     assert row.schedules <= MOST_SCHEDULES
     assert row.length == row.shortest
-    assert (row.seeds.run, row.seeds.killed, row.seeds.canonical) == (2, 2, 2)
+    assert (row.seeds.run, row.seeds.killed, row.seeds.shortest, row.seeds.canonical) == (2, 2, 2, 2)
 
 
 def test_a_clause_that_also_takes_two_actors_to_break_has_a_race() -> None:
-    raced = {mutant.clause for mutant, _ in RACES}
+    raced = {mutant.clause for mutant in MUTANTS if mutant.race}
     two = {each for each in BUILT if CLAUSES[each].engine == "interleaved" or CLAUSES[each].also_interleaved}
     assert len(two) == 6 and two <= raced
 
 
-def test_a_kill_that_no_shortest_trace_measures_is_an_error_that_names_the_mutant(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_fault_that_no_first_trace_shows_is_measured_by_the_shortest_story(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.mutation.first_failing", lambda *_: None)
-    with pytest.raises(LookupError, match="release-counts breaks REL-01"):
-        killed(next(mutant for mutant in MUTANTS if mutant.id == "release-counts"), "sqlite", seeds=1)
+    row = killed(BY_ID["release-counts"], "sqlite", seeds=2)
+    assert row.shortest is not None and row.length == row.shortest
+    assert row.seeds.shortest == row.seeds.canonical == 2
 
 
 def test_a_race_that_a_run_does_not_find_survives_whatever_chance_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.mutation.race_all", lambda *_: iter(()))
-    row = killed(next(mutant for mutant in MUTANTS if mutant.id == "claim-loser-acts"), "sqlite", seeds=1)
+    row = killed(BY_ID["claim-loser-acts"], "sqlite", seeds=1)
     assert row.seeds.killed == 1 and row.killed_by is None

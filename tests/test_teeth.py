@@ -176,7 +176,7 @@ def test_every_bite_is_a_check_that_explore_knows(spec: QueueSpec) -> None:
     for short in (False, True):
         search = Explorer(spec, Bounds(depth=4, short_leases=short)).run()
         for state in range(len(search.states)):
-            for _, checks in search.judged(state):
+            for _, checks, _ in search.judged(state):
                 known |= {(check.clause, check.reason) for check in checks}
     allowed = BINDING if spec is UNORDERED else set()
     strange = {each for each in bites(spec).refused - known - allowed if each[0] != SETUP and each[1] not in UNTESTED}

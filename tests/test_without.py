@@ -49,7 +49,7 @@ def test_the_model_offers_no_verb_that_is_left_out(left: set[str]) -> None:
     offered = set()
     for state in range(len(search.states)):
         offered |= {command.verb for command in search.path(state)}
-        offered |= {command.verb for command, _ in search.judged(state)}
+        offered |= {command.verb for command, _, _ in search.judged(state)}
         world = World(queue)
         for command in search.path(state):
             offered |= {each.verb for each in building(world, Bounds())}

@@ -31,7 +31,7 @@ def test_every_check_of_the_model_is_reached_with_teeth_in_six_steps(spec: Queue
     for short in (False, True):
         search = Explorer(spec, Bounds(depth=5, short_leases=short)).run()
         for state in range(len(search.states)):
-            for _, checks in search.judged(state):
+            for _, checks, _ in search.judged(state):
                 for check in checks:
                     if check.teeth:
                         found.setdefault(check.clause, set()).add(check.reason)
@@ -80,7 +80,7 @@ def test_a_clause_that_applies_where_a_verb_is_not_served_has_a_witness_still(sp
 def test_what_was_judged_once_is_judged_alike_wherever_it_looks_the_same(spec: QueueSpec) -> None:
     search = Explorer(spec, Bounds(depth=4, short_leases=True)).run()
     for state, world in enumerate(search.states):
-        for command, checks in search.judged(state):
+        for command, checks, _ in search.judged(state):
             assert checks == checks_of(world, command), (world, command)
 
 
@@ -145,7 +145,7 @@ from fencepost.model.explore import Explorer, checks_of
 from fencepost.model.queues import BACKFILL
 search = Explorer(BACKFILL, Bounds(depth=3)).run()
 for state in range(len(search.states)):
-    for command, checks in search.judged(state):
+    for command, checks, _ in search.judged(state):
         print(command, [(check.clause, check.reason) for check in checks])
 """
 

@@ -116,6 +116,7 @@ RACES: tuple[Mutant, ...] = (
         "CANCEL-09",
         "A cancel looks at the status first, and ends a job that somebody claimed meanwhile.",
         but("cancel_at", "transaction_before"),
+        also=("REC-07",),
         pair="claim ‖ request_cancel",
     ),
     Mutant(
@@ -178,7 +179,7 @@ RACES: tuple[Mutant, ...] = (
         "The claim's update does not look at the status again, and takes a job that a sweep has ended meanwhile.",
         both(drop("claim_again", "pending"), but("claim_shape.pg", SPLIT)),
         queue="build",
-        also=("CLAIM-11",),
+        also=("CLAIM-11", "CLAIM-14"),
         pair="claim ‖ recover",
     ),
     Mutant(
