@@ -32,9 +32,9 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     again (FENCE-05). Old handles are a set.
     Of a cancel request its being there decides and, of a running job's where time is free, whether it is older than
     now (only then would a repeated one show, CANCEL-03). Where the clock is bounded, generations are too: of one
-    job's, only being the newest, or spent, decides. So four kinds of checks are counted truly only where time is
-    free: of leases that ran out in this very tick, of repeated cancels, of renewals, which may find the lease that they
-    would write, and of REC-09, which compares two jobs' generations.
+    job's, only being the newest, or spent, decides. So five kinds of checks are counted truly only where time is
+    free: of leases that ran out and of jobs that came free in this very tick, of repeated cancels, of renewals, which
+    may find the lease that they would write, and of REC-09, which compares two jobs' generations.
     """
     spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued, deadline, artifact = record
     until = bounds.until
@@ -69,10 +69,12 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
 
 
 def _ahead(instant: int | None, now: int, until: int | None) -> int | None:
-    """An instant that a pending job waits for: gone once it has come, and beyond the bounded clock just beyond it."""
-    if instant is None or instant <= now:
-        return None
-    return instant - now if until is None else min(instant, until + 2)
+    """An instant that a pending job waits for: gone once it has come, or has passed where time is free, and beyond the
+    bounded clock just beyond it.
+    """
+    if until is None:
+        return None if instant is None or instant < now else instant - now
+    return None if instant is None or instant <= now else min(instant, until + 2)
 
 
 def _deadline(deadline: int, now: int, bounds: Bounds, spec: QueueSpec) -> int:

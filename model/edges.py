@@ -175,8 +175,8 @@ class Edges:
 
         All of them see its status and whether a cancel was requested; a claim also whether it is due or past its
         deadline, for how long a lease is left on it and, where attempts have ids, whether it has had an attempt; a
-        sweep whether an asker's own lease would judge it otherwise, and whether this is a lease's last tick. A record
-        that the command may touch stands for itself.
+        sweep who holds it, whether an asker's own lease would judge it otherwise, and whether this is a lease's last
+        tick. A record that the command may touch stands for itself.
         """
         (record,) = self._jobs((number,))
         plain = (record.status, record.cancel is None)
@@ -186,7 +186,7 @@ class Edges:
         swept = differs_by_own_lease(record, now), record.expires == now + 1
         face = (
             number if claimable(record, now) else self._aside((now, *plain, *later, left, begun), record, begun),
-            number if sweepable(record, now) else self._aside((now, *plain, "swept", *swept), record),
+            number if sweepable(record, now) else self._aside((now, *plain, "swept", record.owner, *swept), record),
             self._aside(("own", *(plain if record.status == PENDING else (record.status,))), record),
         )
         self._faces[number, now] = face

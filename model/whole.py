@@ -33,6 +33,7 @@ Whole: TypeAlias = "Checks | Violation"
 _LIMIT = Check("CLAIM-07", "claim: limit", True)
 _MAX = Check("CLAIM-07", "claim: max_claims", True)
 _ORDER = Check("CLAIM-08", "claim: oldest first", True)
+_ORDER_NOW = Check("CLAIM-08", "claim: oldest first, free in this very tick", True)
 _HEAD = Check("CLAIM-14", "claim: past an excluded head", True)
 _ROLLED_BACK = Check("CLAIM-12", "claim: hook raised, rolled back", True)
 _HOOKED = Check("CLAIM-12", "claim: hook given the claimed jobs", True)
@@ -89,13 +90,14 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         return _of_one(command.job, ready, count, checks)
     ordered = world.spec.ordered
     if ordered and claimed != ready[:count] and sorted(claimed) != ready[:count]:
-        return Violation(_ORDER.clause, _ORDER.reason, f"due, oldest first: {ready}; claimed: {claimed}")
+        order = _order(world, ready[0], context.now)
+        return Violation(order.clause, order.reason, f"due, oldest first: {ready}; claimed: {claimed}")
     bound = min(command.limit, command.max_claims)
     if not count and ready and bound:
         return _starved(world, ready[0], context.now)
     if len(ready) > bound:
         if ordered:
-            checks.append(_ORDER)
+            checks.append(_order(world, ready[0], context.now))
         if count == bound:
             # With one more claimed the smaller bound would have been broken, and only that one if they differ.
             if command.max_claims < command.limit:
@@ -113,6 +115,12 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         if len(heads) >= command.limit:
             checks.append(_HEAD)
     return tuple(checks)
+
+
+def _order(world: World, head: int, now: int) -> Check:
+    """What a claim tests that leaves younger jobs behind the oldest one."""
+    record = world.jobs[head - 1]
+    return _ORDER_NOW if now in (record.due, record.expires) else _ORDER
 
 
 def repeats_id(world: World, minted: Sequence[c.Handle]) -> bool:
@@ -195,6 +203,7 @@ _GIVEN = Check("REC-08", "sweep: hook given the changed jobs", True)
 _SWEEP_ROLLED_BACK = Check("REC-08", "sweep: hook raised, rolled back", True)
 _BY_ITSELF = "sweep: hook raised by itself"
 _PAST = Check("REC-12", "sweep: past a failed batch", True)
+_BUSY = Check("REC-01", "sweep: expired, re-queued while its owner holds another job", True)
 _LOOP = Check("REC-04", "tick: recovers", True)
 _PER_ROW = Check("REC-09", PER_ROW, True)
 
@@ -250,6 +259,8 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
             checks.append(_NOTHING)
     elif type(command) is c.Tick:
         checks.append(_LOOP)
+    if type(command) is c.Recover and any(_kept_by_another(world, n, now) for n in must):
+        checks.append(_BUSY)
     if len(must) > 1 and world.spec.counts_generations:
         lost = [world.jobs[n - 1].token for n in must if world.jobs[n - 1].status == RUNNING]
         if _told_apart(lost):
@@ -257,6 +268,16 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     if len(must) < len(world.jobs):
         checks += _spared(world, command, must, now)
     return tuple(checks)
+
+
+def _kept_by_another(world: World, job: int, now: int) -> bool:
+    """Whether the worker whose lease of this job ran out holds another job, and might be taken for alive by that."""
+    record = world.jobs[job - 1]
+    if record.status != RUNNING or recover_target(record, now)[0] != PENDING:
+        return False
+    return any(
+        other.status == RUNNING and other.owner == record.owner and not expired(other, now) for other in world.jobs
+    )
 
 
 def _told_apart(generations: Sequence[c.Token]) -> bool:
@@ -289,7 +310,7 @@ def _left(world: World, command: c.Command, job: int, now: int) -> Violation:
     elif differs_by_own_lease(record, now):
         check = RECORDED
     else:
-        check = recover_target(record, now)[1]
+        check = _BUSY if _kept_by_another(world, job, now) else recover_target(record, now)[1]
     return Violation(check.clause, check.reason, f"job {job} was left {record.status}")
 
 

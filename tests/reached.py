@@ -73,7 +73,10 @@ REACHED: dict[str, set[str]] = {
     "LEASE-03": {"renew: held", "renew: held in its last tick", "renew: running row"},
     "LEASE-04": {"renew: expired", "renew: expired in this tick"},
     "LEASE-07": {"sweep: expiry as recorded"},
-    "REC-01": {"sweep: cancelled row", "sweep: expired, re-queued", "sweep: failed row", "sweep: pending row"},
+    "REC-01": {
+        "sweep: cancelled row", "sweep: expired, re-queued", "sweep: failed row", "sweep: pending row",
+        "sweep: expired, re-queued while its owner holds another job",
+    },
     "REC-02": {"sweep: valid lease untouched", "sweep: valid lease untouched in its last tick"},
     "REC-03": {"sweep: cancelled row", "sweep: expired, budget used up", "sweep: failed row", "sweep: pending row"},
     "REC-04": {"tick: recovers"},
@@ -118,6 +121,7 @@ MORE: dict[str, dict[str, set[str]]] = {
         "ATT-02": {"fail: due strictly later"},
         "CLAIM-03": {"claim: not due"},
         "CLAIM-05": {"claim: generation + 1"},
+        "CLAIM-08": {"claim: oldest first, free in this very tick"},
         "FENCE-03": {
             "acknowledge: older token", "claim: a token never repeats", "complete: older token", "fail: older token",
             "release: older token", "renew: older token",
@@ -148,6 +152,7 @@ MORE: dict[str, dict[str, set[str]]] = {
         "CLAIM-15": {
             "claim: a lease left on it", "claim: no other job than the one asked for", "claim: the job asked for",
         },
+        "CLAIM-08": {"claim: oldest first, free in this very tick"},
         "DEAD-01": {
             "complete: deadline passed", "fail: deadline passed", "put_artifact: deadline passed",
             "release: deadline passed", "sweep: expired past its deadline", "sweep: pending past its deadline",
@@ -191,10 +196,10 @@ MORE: dict[str, dict[str, set[str]]] = {
 """What generations and a back-off add; what skips add; what deadlines, attempts, artifacts and claims of one job do."""
 
 LESS: dict[str, dict[str, set[str]]] = {
-    "build": {"ERR-03": {"fail: failed row"}, "TERM-02": {"complete: terminal, succeeded", "atomically: terminal row"}},
+    "build": {"ERR-03": {"fail: failed row"}, "TERM-02": {"atomically: terminal row"}},
 }
-"""What is tested otherwise, or not: no code is stored, a success may be repeated, and of what a caller's transaction
-holds only a cancel looks at others' rows.
+"""What is tested otherwise, or not: no code is stored, and of what a caller's transaction holds only a cancel looks at
+others' rows.
 """
 
 
