@@ -90,13 +90,20 @@ SCHEDULES = {
     "claim ‖ claim fail": (270, 38),
     "put_artifact ‖ release claim, the same worker": (164, 345),
     "claim ‖ recover": (124, 69),
+    "claim ‖ claim release": (119, 25),
+    "put_artifact ‖ put_artifact": (180, 1062),
+    "recover ‖ recover, a job overdue": (50, 50),
+    "complete ‖ recover, with a hook": (37, 46),
 }
 """The number of all schedules, on SQLite and on PostgreSQL."""
 OF_BUILDS = SCHEDULES | {
     "complete ‖ recover": (85, 97),
+    "complete ‖ recover, with a hook": (114, 153),
     "complete ‖ release claim, the same worker": (63, 51),
 }
 """A build whose success is refused looks whether its own attempt has reported it before (FENCE-05)."""
+IDLE = {"claim ‖ recover": (4, 4)}
+"""The number of schedules in which nothing is left to test: the deadline passes before anybody writes."""
 
 
 def test_programs_have_names_of_their_own_and_are_about_every_clause_of_two_actors() -> None:
@@ -121,7 +128,8 @@ def test_the_reference_runtime_is_certified_in_every_order_of_its_statements(
             clauses = program.certified(opened.adapter.capabilities.row_locks)
             assert [each.clause for each in found.certificates] == list(clauses)
             assert all(each.exhaustive and each.pair == program.name for each in found.certificates)
-            assert all(history.checks for history in seen), "a schedule that tested nothing certifies nothing"
+            empty = sum(not history.checks for history in seen)
+            assert empty == IDLE.get(program.name, (0, 0))[name == "pg"], "what tests nothing certifies nothing"
 
 
 def test_a_locked_head_certifies_only_where_rows_stay_locked() -> None:

@@ -30,7 +30,7 @@ ANY_END = BUILD.terminal | MUTATION.terminal | SCREENSHOT.terminal
 QUEUES = (
     MUTATION, SCREENSHOT, BUILD,
     # Nobody's yet: together with the others they have every two columns that one statement may name.
-    replace(BUILD, cancels=True, stores_code=True, terminal=ANY_END),
+    replace(BUILD, cancels=True, stores_code=True, backoff_seconds=60, terminal=ANY_END),
     replace(MUTATION, deadline=True, artifacts=True, terminal=ANY_END),
 )  # fmt: skip
 
