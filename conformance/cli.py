@@ -23,6 +23,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 USAGE, INTERRUPTED, HARNESS = 4, 2, 3
 """As in `reports.result.Exit`, which is too slow to import before we know that it is needed."""
 
+STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
+
 EXITS = """\b
 Exit codes:
   0  conformant, or failing only as  3  the adapter or its database could not be driven
@@ -42,9 +44,10 @@ def main() -> None:
 
 def call(arguments: Sequence[str]) -> int:
     """Run the command line; returns its exit code. Faults are told on standard error, without a traceback."""
-    # Hypothesis otherwise leaves a folder of its own where it was started.
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.path.join(".fencepost", "hypothesis"))
+    kept = os.environ.get(STORAGE)
     try:
+        # Hypothesis otherwise leaves a folder of its own where it was started.
+        os.environ[STORAGE] = kept or os.path.join(".fencepost", "hypothesis")
         return int(cli.main(list(arguments), prog_name="fencepost", standalone_mode=False) or 0)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
@@ -56,6 +59,9 @@ def call(arguments: Sequence[str]) -> int:
         raise
     except BaseException as error:  # an adapter's hanging, and a cancellation, are no `Exception`
         return _fault(error)
+    finally:
+        if kept is None:
+            os.environ.pop(STORAGE, None)
 
 
 def _fault(error: BaseException) -> int:

@@ -16,7 +16,7 @@ from fencepost.model.clauses import BUILT, CLAUSES
 from fencepost.model.queues import QueueSpec
 from fencepost.model.trace import Trace
 
-from .direct import direct_stories
+from .direct import direct_stories, late_stories
 from .driver import Run
 from .handles import LASTING
 from .profiles import Profile
@@ -88,7 +88,9 @@ class Examination:
         the fault does not show, and what is found should not hang on the seed.
         """
         played: set[Trace] = set()
-        for (clause, _), trace in first_witnesses(self.session.spec).items():
+        spec = self.session.spec
+        shortest = ((clause, trace) for (clause, _), trace in first_witnesses(spec).items())
+        for clause, trace in (*shortest, *late_stories(spec)):
             if clause in known or trace in played or (clauses is not None and clause not in clauses):
                 continue
             played.add(trace)

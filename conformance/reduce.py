@@ -35,6 +35,8 @@ of five steps would find no check beside, in five times the time."""
 _SAME_CHECK = 200
 _SAME_CLAUSE = 60
 """How many of the model's traces are tried: those that make the failed check, those that make another of its clause."""
+_FEW = 10
+"""Of how many commands pairs are left out before arguments are lowered: there are not many then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +145,14 @@ class _Reducer:
                     self.fails(_with_command(self.best, at, simpler))
 
     def delete_and_lower(self, limit: int) -> None:
-        """Delete chunks and singles, merge moves of the clock, lower arguments, delete pairs, until nothing applies."""
+        """Delete chunks and singles, merge moves of the clock, delete pairs, lower arguments, until nothing applies."""
         while self.evaluations < limit:
+            pairs, lower = _without_pairs(self.best), _lower(self.best, self.session.spec.exact_clock)
             candidates = itertools.chain(
                 _shorter(self.best),
                 _merged(self.frozen),
                 _shorter(self.frozen) if self.frozen != self.best else (),
-                _lower(self.best, self.session.spec.exact_clock),
-                _without_pairs(self.best),
+                *((pairs, lower) if self.best.length <= _FEW else (lower, pairs)),
             )
             if not any(self.fails(candidate) for candidate in self.within(limit, candidates)):
                 return

@@ -102,6 +102,11 @@ _ASKED = Check("CLAIM-02", "claim: cancel requested", True)
 _NOT_DUE = Check("CLAIM-03", "claim: not due", True)
 _TOO_LATE = Check("CLAIM-04", "claim: deadline passed", True)
 _LEASED = Check("CLAIM-15", "claim: a lease left on it", True)
+ASKED_FOR = {
+    fault: Check(fault.clause, f"{fault.reason}, asked for by its id", True)
+    for fault in (_RUNS, _ENDED, _ASKED, _NOT_DUE, _TOO_LATE, _LEASED)
+}
+"""The same of a claim that names its job: queues send another statement for it."""
 
 
 def claimable(record: Record, now: int) -> bool:
@@ -149,6 +154,7 @@ def judge_claim(record: Record, command: c.Command, answer: Answer, now: int) ->
     assert isinstance(command, c.Claim) and isinstance(answer, c.Handle)
     fault = claim_fault(record, now)
     if fault is not None:
+        fault = fault if command.job is None else ASKED_FOR[fault]
         return Violation(fault.clause, fault.reason, f"must not be claimed: {_claim_why(record, now)}")
     spec = record.spec
     token = answer.token

@@ -25,6 +25,7 @@ from .view import (
     checks_beside,
     checks_of_view,
     mismatch,
+    overwriting,
     refers_to,
     row_fault,
     stray,
@@ -276,7 +277,7 @@ def _seen(
     if jobs is world.jobs and rows == view:
         # Nothing was to change, and nothing did: the common case costs one comparison.
         for each in pieces:
-            checks += _rejected(each, jobs[each.job - 1], view[each.job - 1])
+            checks += _rejected(each, jobs[each.job - 1], view[each.job - 1], context.now)
         checks += _beside(jobs, command, outcome, pieces)
         return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
     touched = {part.job: part for part in pieces}
@@ -302,7 +303,7 @@ def _seen(
                 return blame_rejected(part, before, row, rows[at], now)
             return stray(command, outcome, at + 1, before, rows[at], row, now)
         elif part is not None:
-            checks += _rejected(part, record, row)
+            checks += _rejected(part, record, row, now)
     checks += _beside(world.jobs, command, outcome, pieces)
     return new(Step, (new(World, (world.spec, world.now, jobs, view, claim)), checks))
 
@@ -314,7 +315,7 @@ def _as_expected(
     checks: Checks = ()
     for job, part in {part.job: part for part in pieces}.items():
         before, record = world.jobs[job - 1], jobs[job - 1]
-        checks += _rejected(part, record, None) if record is before else _accepted(part, before, record)
+        checks += _rejected(part, record, None, world.now) if record is before else _accepted(part, before, record)
     return checks + _beside(world.jobs, command, outcome, pieces)
 
 
@@ -328,7 +329,7 @@ _HONEST: dict[type, Checks] = {
 }
 
 
-def _rejected(part: Part, record: Record, row: Row | None) -> Checks:
+def _rejected(part: Part, record: Record, row: Row | None, now: int) -> Checks:
     """What a row tests that was rightly left alone: had it changed, or had a rejection been answered "accepted". None
     is the row of a right queue that keeps what it may.
     """
@@ -339,6 +340,9 @@ def _rejected(part: Part, record: Record, row: Row | None) -> Checks:
         return ()
     if kind is c.PutArtifact and refers_to(record, part.command) and (row is None or row.artifact is not None):
         return (*_HONEST[kind], KEPT[record.status])
+    over = overwriting(record, part.command, now)
+    if over is not None:
+        return (*_HONEST[kind], over)
     return _HONEST.get(kind, ())
 
 

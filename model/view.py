@@ -200,7 +200,7 @@ def blame_rejected(part: Part, before: Record, row: Row, old: Row | None, now: i
         kept = KEPT[before.status]
         return Violation(kept.clause, kept.reason, f"job {part.job} still refers to the artifact that was deleted")
     assert isinstance(command, c.HandleCommand)
-    check = refusal(before, command, now)
+    check = overwriting(before, command, now) or refusal(before, command, now)
     said = "as a success already reported" if type(part.answer) is o.Accepted else "as a rejection"
     return Violation(check.clause, check.reason, f"answered {said}, yet job {part.job}'s row changed")
 
@@ -210,6 +210,16 @@ def refers_to(record: Record, command: c.Command) -> bool:
     if type(command) is not c.PutArtifact or record.artifact is None:
         return False
     return record.artifact == command.handle.token  # type: ignore[union-attr]
+
+
+def overwriting(record: Record, command: c.Command, now: int) -> Check | None:
+    """What a refused upload tests where a job that has not ended refers to an artifact of another attempt."""
+    if type(command) is not c.PutArtifact or record.artifact is None or refers_to(record, command):
+        return None
+    if record.status not in (PENDING, RUNNING):
+        return None
+    check = refusal(record, command, now)
+    return Check(check.clause, f"{check.reason}, over another attempt's artifact", True)
 
 
 def row_fault(

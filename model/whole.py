@@ -12,6 +12,7 @@ from typing import TypeAlias
 from . import commands as c
 from . import outcomes as o
 from .moves import (
+    ASKED_FOR,
     OWN_PREFIX,
     RECORDED,
     claim_fault,
@@ -39,7 +40,7 @@ _ROLLED_BACK = Check("CLAIM-12", "claim: hook raised, rolled back", True)
 _HOOKED = Check("CLAIM-12", "claim: hook given the claimed jobs", True)
 _RETURNED = Check("CLAIM-07", "claim: running but not returned", True)
 OF_NO_OTHER = Check("FENCE-03", "claim: a token that no other job has had", True)
-_ASKED_FOR = Check("CLAIM-15", "claim: the job asked for", True)
+_TAKEN = Check("CLAIM-15", "claim: the job asked for", True)
 _NO_OTHER = Check("CLAIM-15", "claim: no other job than the one asked for", True)
 
 
@@ -86,7 +87,7 @@ def whole_claim(world: World, command: c.Claim, outcome: o.Outcome, context: Con
         return tuple(checks)
     ready, barred = _surveyed(world, context.now)
     if command.job is not None:
-        checks += [fault for job, fault in barred if job == command.job]
+        checks += [ASKED_FOR[fault] for job, fault in barred if job == command.job]
         return _of_one(command.job, ready, count, checks)
     ordered = world.spec.ordered
     if ordered and claimed != ready[:count] and sorted(claimed) != ready[:count]:
@@ -133,10 +134,10 @@ def repeats_id(world: World, minted: Sequence[c.Handle]) -> bool:
 def _of_one(job: c.JobId | c.JobRef, ready: list[int], count: int, checks: list[Check]) -> Whole:
     """A claim of one job takes it if it may, and no other in its place (CLAIM-15)."""
     if not count and job in ready:
-        return Violation(_ASKED_FOR.clause, _ASKED_FOR.reason, f"job {job} is due and was not claimed")
+        return Violation(_TAKEN.clause, _TAKEN.reason, f"job {job} is due and was not claimed")
     others = [other for other in ready if other != job]
     if count:
-        checks.append(_ASKED_FOR)
+        checks.append(_TAKEN)
     if others:
         checks.append(_NO_OTHER)
     return tuple(checks)

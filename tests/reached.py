@@ -148,9 +148,13 @@ MORE: dict[str, dict[str, set[str]]] = {
         "TERM-04": {"skip: cancelled row"},
     },
     "build": {
-        "CLAIM-04": {"claim: deadline passed", "claim: lease cut to the deadline"},
+        "CLAIM-01": {"claim: running job, asked for by its id", "claim: terminal job, asked for by its id"},
+        "CLAIM-04": {
+            "claim: deadline passed", "claim: deadline passed, asked for by its id", "claim: lease cut to the deadline",
+        },
         "CLAIM-15": {
-            "claim: a lease left on it", "claim: no other job than the one asked for", "claim: the job asked for",
+            "claim: a lease left on it", "claim: a lease left on it, asked for by its id",
+            "claim: no other job than the one asked for", "claim: the job asked for",
         },
         "CLAIM-08": {"claim: oldest first, free in this very tick"},
         "DEAD-01": {
@@ -162,16 +166,20 @@ MORE: dict[str, dict[str, set[str]]] = {
             "put_artifact: another row", "put_artifact: expired", "put_artifact: expired in this tick",
             "put_artifact: held", "put_artifact: held in its last tick",
         },
-        "FENCE-02": {"put_artifact: another owner", "put_artifact: pending again"},
+        "FENCE-02": {
+            "put_artifact: another owner", "put_artifact: another owner, over another attempt's artifact",
+            "put_artifact: pending again",
+        },
         "FENCE-03": {
             "claim: a token never repeats", "claim: a token that no other job has had", "complete: older token",
             "fail: older token", "release: older token", "renew: older token",
         },
         "FENCE-04": {
             "complete: succeeded row", "fail: failed row", "fail: pending row", "put_artifact: older token",
-            "put_artifact: running row", "put_artifact: stored", "read_artifact: changes nothing",
-            "read_artifact: none yet", "read_artifact: the current attempt's", "release: pending row",
-            "renew: running row", "sweep: failed row", "sweep: pending row",
+            "put_artifact: older token, over another attempt's artifact", "put_artifact: running row",
+            "put_artifact: stored", "read_artifact: changes nothing", "read_artifact: none yet",
+            "read_artifact: the current attempt's", "release: pending row", "renew: running row",
+            "sweep: failed row", "sweep: pending row",
         },
         "FENCE-05": {"complete: repeated by the same attempt"},
         "FENCE-06": {"put_artifact: a rejection says so", "put_artifact: running row"},

@@ -103,8 +103,16 @@ def test_what_a_job_has_lost_nobody_can_delete(name: str) -> None:
 def test_another_attempts_upload_that_deletes_the_artifact_breaks_its_own_row_of_the_table() -> None:
     job, put = stored(), c.PutArtifact(c.Handle(1, 2, OLDER))
     assert kept(job) not in checks_of(judged(job, put, o.REJECTED))
-    gone = row_of(job, artifact=None)
-    assert broken(judged(job, put, o.REJECTED, gone)) == ("FENCE-02", "put_artifact: another owner")
+    gone, over = (
+        row_of(job, artifact=None),
+        ("FENCE-02", "put_artifact: another owner, over another attempt's artifact"),
+    )
+    assert checks_of(judged(job, put, o.REJECTED, row_of(job)))[over]
+    assert broken(judged(job, put, o.REJECTED, gone)) == over
+    ended = stored(**unheld("succeeded"))
+    assert (
+        broken(judged(ended, put, o.REJECTED, row_of(ended, artifact=None)))[1] == "put_artifact: terminal, succeeded"
+    )
 
 
 def test_a_clean_up_that_deletes_another_jobs_artifact_is_told_by_that_job() -> None:

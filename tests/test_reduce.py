@@ -64,12 +64,12 @@ def failing(session: Session, mutant: Mutant, least: int, seed: int) -> Run:
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_long_failing_run_becomes_the_shortest_story_that_breaks_the_clause(name: str, seed: int) -> None:
     with wrong(name) as (session, mutant):
-        shortest = first_failing(session, mutant.clause)
+        shortest = first_failing(session, mutant.clause, longest=8)
         assert shortest is not None
         run = failing(session, mutant, shortest.length + 1, seed)
         reduced = reduce(session, run)
         assert reduced.violation.clause == mutant.clause
-        assert reduced.length == shortest.length < len(run.done)
+        assert reduced.length <= shortest.length < len(run.done)
         assert 1 <= reduced.evaluations <= 300
         again = session.play(reduced.trace)
         assert again.violation == reduced.violation

@@ -1,6 +1,4 @@
-"""Each mutant breaks what its row of the catalogue claims, and nothing else: no look at it reports another clause, and
-each clause that a row names beside its own is really reported.
-"""
+"""Each clause that a mutant's row of the catalogue names beside its own is really broken."""
 
 from __future__ import annotations
 
@@ -9,8 +7,6 @@ from collections.abc import Iterator
 import pytest
 from fencepost.adapters.mutants.catalogue import MUTANTS
 from fencepost.adapters.mutants.mutant import Mutant
-from fencepost.adapters.reference.adapter import SqliteAdapter
-from fencepost.adapters.reference.rules import CONTRACT
 from fencepost.conformance.direct import direct_stories
 from fencepost.conformance.interleave.engine import first_failure
 from fencepost.conformance.interleave.programs import programs_of
@@ -28,8 +24,6 @@ from test_kills import broken
 SEQUENTIAL = [mutant for mutant in MUTANTS if not mutant.race]
 BESIDE = [(mutant, clause) for mutant in SEQUENTIAL for clause in mutant.also]
 QUICK = PROFILES["quick"]
-EXAMPLES = 30
-"""Scripts drawn for each mutant, beside the model's shortest trace to every check."""
 SEEDS = range(1, 7)
 
 ONE, TWO = c.JobRef(1), c.JobRef(2)
@@ -126,18 +120,10 @@ def reported(session: Session, traces: Iterator[Trace]) -> Iterator[str]:
             yield run.violation.clause
 
 
-def drawn(session: Session, seed: int, examples: int, known: set[str]) -> set[str]:
+def drawn(session: Session, seed: int, known: set[str]) -> set[str]:
     """The clause, if any, that the first script breaks which breaks none of the known ones."""
-    run = hunt(session, examples=examples, longest=QUICK.longest, seed_value=seed, known=frozenset(known))
+    run = hunt(session, examples=QUICK.examples, longest=QUICK.longest, seed_value=seed, known=frozenset(known))
     return set() if run is None or run.violation is None else {run.violation.clause}
-
-
-@pytest.mark.parametrize("mutant", SEQUENTIAL, ids=lambda mutant: mutant.id)
-def test_a_fault_of_one_actor_breaks_no_clause_that_its_row_does_not_name(mutant: Mutant) -> None:
-    claimed = {mutant.clause, *mutant.also}
-    with Session(SqliteAdapter(rules=mutant.change(CONTRACT)), QUEUES[mutant.queue]) as session:
-        seen = set(reported(session, stories(session.spec))) | drawn(session, 1, EXAMPLES, claimed)
-    assert seen <= claimed
 
 
 @pytest.mark.parametrize(("mutant", "clause"), BESIDE, ids=[f"{mutant.id}-{clause}" for mutant, clause in BESIDE])
@@ -148,7 +134,7 @@ def test_every_clause_that_a_row_names_beside_its_own_is_broken(mutant: Mutant, 
         if shown is not None:
             assert list(reported(session, iter([shown]))) == [clause]
         elif clause not in reported(session, stories(session.spec)):
-            assert any(drawn(session, seed, QUICK.examples, others) == {clause} for seed in SEEDS)
+            assert any(drawn(session, seed, others) == {clause} for seed in SEEDS)
 
 
 def test_every_clause_beside_that_of_a_race_has_its_own_race() -> None:
