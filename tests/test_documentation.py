@@ -78,6 +78,8 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     program = {"fencepost": "fencepost.conformance.cli", "pytest": "pytest"}[Path(name).name]
     if name == "fencepost" and arguments[0] == "run":
         arguments.append("--profile=quick")
+        if "--adapter=sqlite" in arguments:
+            arguments.append("--queue=backfill")
     elif "conformance" in arguments:
         arguments += ["--profile=quick", "--queue=backfill", "--clause=FENCE-01"]
     elif "fencepost.conformance" in arguments:

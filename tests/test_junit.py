@@ -173,7 +173,13 @@ def test_the_command_line_and_pytest_write_the_same_names_and_standings(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     (pytester.path / "known.yaml").write_text("CANCEL-06: {kind: notyet, reason: ticket 12}\n")
-    options = "adapter=planted_queues:Boasting", "profile=quick", "seed=1", "expected-failures=known.yaml"
+    options = (
+        "adapter=planted_queues:Boasting",
+        "queue=backfill",
+        "profile=quick",
+        "seed=1",
+        "expected-failures=known.yaml",
+    )
     monkeypatch.setitem(PROFILES, "quick", replace(PROFILES["quick"], examples=10, longest=20))
     assert call(["run", *(f"--{each}" for each in options), "--junit=ours.xml"]) == 1
     ran = pytester.runpytest_subprocess(

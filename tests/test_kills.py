@@ -22,7 +22,7 @@ from shipped import BY_ID, STORIES
 
 SEQUENTIAL = [mutant for mutant in MUTANTS if not mutant.race]
 
-FEW = replace(PROFILES["quick"], examples=60)
+FEW = replace(PROFILES["quick"], examples=10)
 """Beside the model's shortest trace to every check."""
 
 
