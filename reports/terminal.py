@@ -29,6 +29,8 @@ STYLES = {
 }  # fmt: skip
 _SHORT = {"not applicable": "n/a", "not exercised": "not exercised"}
 _TITLE = 44
+_CLAUSE, _LEAST, _GAP = 9, 24, 3
+"""Columns for the longest clause's name, for the least of a title, and between two cells."""
 _FEW = 3
 
 
@@ -50,7 +52,7 @@ def render_result(result: Result, console: Console, *, stories: bool = True) -> 
     the requirements that are not met, and last the verdict with what it covers."""
     built = [pair for pair in result.clauses if pair.built]
     if built:
-        console.print(_table(result, built))
+        console.print(_table(result, built, console.width))
     for line in _reasons(built):
         console.print(line)
     left_out = len(result.clauses) - len(built)
@@ -73,25 +75,33 @@ def render_result(result: Result, console: Console, *, stories: bool = True) -> 
         console.print(text)
 
 
-def _table(result: Result, built: list[ClauseResult]) -> Table:
+def _table(result: Result, built: list[ClauseResult], width: int) -> Table:
+    """The verdicts by clause and queue, with the numbers of checks if there is room for them beside the titles."""
     by_place = {(pair.id, pair.queue): pair for pair in built}
     queues = list(dict.fromkeys([*result.queues, *(pair.queue for pair in built)]))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption="verdict, checks / those with teeth", expand=False)
-    table.add_column("clause", no_wrap=True)
+
+    def widths(counted: bool) -> list[int]:
+        of = {queue: [len(_cell(pair, counted)) for pair in built if pair.queue == queue] for queue in queues}
+        return [max([len(queue), *cells]) for queue, cells in of.items()]
+
+    counted = _CLAUSE + _LEAST + sum(most + _GAP for most in widths(True)) <= width
+    caption = "verdict, checks / those with teeth" if counted else "the numbers of checks take a wider terminal"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, expand=False)
+    table.add_column("clause", no_wrap=True, min_width=_CLAUSE)
     table.add_column("", no_wrap=True, overflow="ellipsis", max_width=_TITLE)
-    for queue in queues:
-        table.add_column(queue, no_wrap=True)
+    for queue, least in zip(queues, widths(counted), strict=True):
+        table.add_column(queue, no_wrap=True, min_width=least)
     for clause in dict.fromkeys(pair.id for pair in built):
         known = CLAUSES.get(clause)
-        cells = (_cell(by_place.get((clause, queue))) for queue in queues)
+        cells = (_cell(by_place.get((clause, queue)), counted) for queue in queues)
         table.add_row(clause, Text(known.title if known else ""), *cells)
     return table
 
 
-def _cell(pair: ClauseResult | None) -> Text:
+def _cell(pair: ClauseResult | None, counted: bool) -> Text:
     if pair is None:
         return Text("")
-    counts = f" {pair.checked:,}/{pair.teeth:,}" if pair.checked else ""
+    counts = f" {pair.checked:,}/{pair.teeth:,}" if pair.checked and counted else ""
     said = _SHORT.get(pair.verdict, pair.verdict) + counts
     noted = {"expected failure": ", expected", "stale": ", stale"}.get(pair.standing, "")
     return Text(said + noted, STYLES[pair.standing])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fencepost.conformance.cli import call
 from fencepost.model.clauses import BUILT, CLAUSES
-from fencepost.model.queues import QUEUES, SCREENSHOT
+from fencepost.model.queues import QUEUES
 from fencepost.reports import mutants, result
 from fencepost.reports.document import read_document
 
@@ -346,8 +346,7 @@ def test_a_mutant_is_killed_under_its_own_clause(ask: Ask, tmp_path: Path) -> No
     assert (row.id, row.killed_by, row.seeds.killed) == ("claim-any-status", "CLAIM-01", 1)
 
 
-def test_a_soak_counts_false_alarms_and_replays(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencepost.conformance.soak.QUEUES", {"screenshot": SCREENSHOT})
+def test_a_soak_counts_false_alarms_and_replays(ask: Ask, tmp_path: Path) -> None:
     file = tmp_path / "soak.json"
     answer = ask("soak", "--adapter=sqlite", "--seeds=1", "--replays=1", "--profile=quick", "--json", file)
     assert answer.code == 0, answer.out
