@@ -26,7 +26,7 @@ from .session import Session
 DEPTH = 7
 _SHORT = (
     Bounds(depth=4),
-    Bounds(depth=4, short_leases=True),
+    Bounds(depth=4, jobs=1, workers=1, short_leases=True),
     Bounds(depth=5, jobs=1),
     Bounds(depth=5, workers=1, budgets=(3,)),
 )
