@@ -138,8 +138,9 @@ def sequential_clauses(queue: QueueSpec) -> list[str]:
 
 
 def reduced(session: Session, run: Run) -> Reduced:
-    """The shortest story of a violation: the model's, or one that is told directly if it is shorter; of CLAIM-13 no model
-    knows a shorter one than the direct test's.
+    """The shortest story of a violation: the model's, or one that is told directly if it is shorter.
+
+    Of CLAIM-13 no model knows a shorter one than the direct test's.
     """
     assert run.violation is not None
     clause, trace = run.violation.clause, run.trace()
