@@ -64,6 +64,11 @@ def declaration_faults(adapter: Adapter) -> Iterator[str]:
                 f"queue {key!r}: a lease of {spec.lease_seconds} s with a heartbeat every {spec.heartbeat_seconds} s; "
                 "let it last at least three heartbeats (LEASE-01)"
             )
+        elif spec.artifacts and not spec.has_token:
+            yield (
+                f"queue {key!r}: artifacts with an owner for a fence, which does not tell one attempt from the next "
+                "(INV-5); declare fence='generation' or 'attempt_id', or artifacts=False"
+            )
 
 
 def unclaimed(adapter: Adapter) -> tuple[str, ...]:

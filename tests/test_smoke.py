@@ -77,6 +77,7 @@ def declaring(**more: Any) -> type[Adapter]:
 
 WRONG_KEY = {"job": plain_adapter.JOBS}
 SHORT = {"jobs": QueueSpec("jobs", lease_seconds=30, heartbeat_seconds=20, cancels=False)}
+UNTOLD = {"jobs": QueueSpec("jobs", lease_seconds=60, heartbeat_seconds=20, cancels=False, artifacts=True)}
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,7 @@ SHORT = {"jobs": QueueSpec("jobs", lease_seconds=30, heartbeat_seconds=20, cance
         (served(Unopenable), "open: queue jobs", "open raised OSError: no space left"),
         (declaring(queues=WRONG_KEY), "what it declares can be true", "queues['job'] has the key 'jobs'"),
         (declaring(queues=SHORT), "what it declares can be true", "let it last at least three heartbeats"),
+        (declaring(queues=UNTOLD), "what it declares can be true", "declare fence='generation' or 'attempt_id'"),
         (declaring(queues={}), "what it declares can be true", "declare at least one QueueSpec"),
         (declaring(queues={"jobs": "jobs"}), "what it declares can be true", "make it a QueueSpec"),
         (declaring(capabilities="many"), "what it declares can be true", "make it a Capabilities"),
