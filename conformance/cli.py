@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
-from fencepost.conformance.options import OPTIONS
-
-if TYPE_CHECKING:
-    from fencepost.conformance.settings import Settings
-
-F = TypeVar("F", bound=Callable[..., Any])
+from fencepost.conformance.cli_measure import bench, mutants, soak
+from fencepost.conformance.cli_options import read_here, with_server, with_setting, with_settings
 
 USAGE, INTERRUPTED, HARNESS = 4, 2, 3
 """As in `reports.result.Exit`, which is too slow to import before we know that it is needed."""
@@ -78,49 +74,6 @@ def _fault(error: BaseException) -> int:
     return HARNESS
 
 
-def _setting(key: str) -> Callable[[F], F]:
-    """The option of one setting; its default is what the settings say elsewhere."""
-    (option,) = [option for option in OPTIONS if option.key == key]
-    return click.option(
-        f"--{option.flag}",
-        key.replace("-", "_"),
-        metavar=option.metavar,
-        multiple=option.many,
-        type=option.type,
-        help=f"{option.help[0].upper()}{option.help[1:]}.",
-    )
-
-
-def _settings(command: F) -> F:
-    """An option for each setting."""
-    for option in reversed(OPTIONS):
-        command = _setting(option.key)(command)
-    return command
-
-
-_json = click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the result here.")
-_quiet = click.option("--quiet", is_flag=True, help="Print the verdict alone.")
-
-
-def _profile(default: str) -> Callable[[F], F]:
-    text = "How deep to look: quick, ci or nightly."
-    return click.option("--profile", metavar="NAME", default=default, show_default=True, help=text)
-
-
-def _server(command: F) -> F:
-    """Which PostgreSQL the adapter `pg` works on; where nobody says one, one of its own."""
-    return _setting("pg-dsn")(_setting("pg-image")(command))
-
-
-def _read(**given: Any) -> Settings:
-    """The settings here, with these options over them. The server that they name is from now on the one of `pg`."""
-    from .settings import nearest_pyproject, read_settings
-
-    settings = read_settings(nearest_pyproject(Path.cwd()), {key.replace("_", "-"): of for key, of in given.items()})
-    settings.use_server()
-    return settings
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=EXITS)
 @click.version_option(package_name="fencepost", message="%(prog)s %(version)s")
 def cli() -> None:
@@ -146,8 +99,8 @@ Examples:
   fencepost run --queue=mutation --require=level-2,REC-12
   fencepost run --seed=7 --json=result.json --junit=junit.xml"""
 )
-@_settings
-@_quiet
+@with_settings
+@click.option("--quiet", is_flag=True, help="Print the verdict alone.")
 def run(quiet: bool, **given: Any) -> int:
     """Test an adapter against the contract.
 
@@ -165,7 +118,7 @@ def run(quiet: bool, **given: Any) -> int:
 
     Ctrl-C ends the run and keeps what was found.
     """
-    settings = _read(**given)
+    settings = read_here(**given)
     from .commands.run import run_adapter
 
     return run_adapter(settings, quiet)
@@ -177,9 +130,9 @@ Examples:
   fencepost smoke --adapter=mine:Queue
   fencepost smoke --adapter=sqlite --queue=build"""
 )
-@_setting("adapter")
-@_setting("queues")
-@_server
+@with_setting("adapter")
+@with_setting("queues")
+@with_server
 def smoke(**given: Any) -> int:
     """Check an adapter's plumbing.
 
@@ -187,7 +140,7 @@ def smoke(**given: Any) -> int:
     does it answer what it must, does a snapshot show what was done? Each step that fails says what to do next.
     Whether the queue keeps its contract, `fencepost run` tells.
     """
-    settings = _read(**given)
+    settings = read_here(**given)
     from .commands.smoke import smoke_adapter
 
     return smoke_adapter(settings)
@@ -219,8 +172,8 @@ Examples:
   fencepost replay scenarios/fence/*.yaml --adapter=mine:Queue"""
 )
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@_setting("adapter")
-@_server
+@with_setting("adapter")
+@with_server
 def replay(files: tuple[Path, ...], adapter: str | None, pg_dsn: str | None, pg_image: str | None) -> int:
     """Replay scenario files.
 
@@ -235,7 +188,7 @@ def replay(files: tuple[Path, ...], adapter: str | None, pg_dsn: str | None, pg_
     Without --adapter, a file that was found is replayed where it was found, any other on what it names, or else on the
     adapter of the settings.
     """
-    settings = _read(pg_dsn=pg_dsn, pg_image=pg_image)
+    settings = read_here(pg_dsn=pg_dsn, pg_image=pg_image)
     from .commands.replay import replay_files
 
     return replay_files(files, adapter, settings.adapter)
@@ -319,127 +272,8 @@ def explain(clause: str) -> int:
     return 0
 
 
-@cli.command(
-    epilog="""\b
-Examples:
-  fencepost mutants --clause=FENCE-02
-  fencepost mutants --adapter=sqlite --seeds=20 --json=kills.json
-  fencepost mutants --export=scenarios/regressions"""
-)
-@click.option("--adapter", "adapters", multiple=True, metavar="NAME", help="Only on sqlite or pg; may be repeated.")
-@_setting("clauses")
-@click.option("--id", "ids", multiple=True, metavar="ID", help="Only this mutant; may be repeated.")
-@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Runs of each mutant.")
-@click.option(
-    "--export",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Instead, write each mutant's shortest story into this folder, as a scenario file.",
-)
-@_profile("quick")
-@_json
-@_server
-def mutants(
-    adapters: tuple[str, ...],
-    clauses: tuple[str, ...],
-    ids: tuple[str, ...],
-    seeds: int,
-    folder: Path | None,
-    profile: str,
-    file: Path | None,
-    pg_dsn: str | None,
-    pg_image: str | None,
-) -> int:
-    """Test the tests with planted faults.
-
-    Each is planted in the reference queue, and must be found under the clause that it breaks.
-
-    Exit code 1 if a mutant survived or was found under another name, or if it has no story to export.
-    """
-    _read(pg_dsn=pg_dsn, pg_image=pg_image)
-    if folder is not None:
-        _without("--export", adapters="--adapter", seeds="--seeds", profile="--profile", file="--json")
-        from .commands.regressions import export_stories
-
-        return export_stories(clauses, ids, _writable_folder(folder))
-    from .commands.measure import kill_mutants
-
-    return kill_mutants(adapters, clauses, ids, seeds, profile, _writable(file))
-
-
-@cli.command(
-    epilog="""\b
-Example:
-  fencepost soak --seeds=20 --json=soak.json"""
-)
-@click.option("--adapter", "adapters", multiple=True, metavar="NAME", help="Only on sqlite or pg; may be repeated.")
-@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="Seeds 1 to N.")
-@click.option("--replays", type=click.IntRange(0), default=200, show_default=True, help="Replays of each found race.")
-@_profile("ci")
-@_json
-@_server
-def soak(
-    adapters: tuple[str, ...],
-    seeds: int,
-    replays: int,
-    profile: str,
-    file: Path | None,
-    pg_dsn: str | None,
-    pg_image: str | None,
-) -> int:
-    """Look for false alarms.
-
-    Runs the right queue under many seeds, and replays found races many times.
-
-    Exit code 1 if anything was reported, or a replay did not end as it had been found.
-    """
-    _read(pg_dsn=pg_dsn, pg_image=pg_image)
-    from .commands.measure import soak_reference
-
-    return soak_reference(adapters, seeds, replays, profile, _writable(file))
-
-
-@cli.group()
-def bench() -> None:
-    """Measure how fast fencepost itself is."""
-
-
-@bench.command()
-@click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, help="For each gate.")
-@_json
-@_server
-def engine(seconds: float, file: Path | None, pg_dsn: str | None, pg_image: str | None) -> int:
-    """Measure the engines, and print the figures as JSON."""
-    _read(pg_dsn=pg_dsn, pg_image=pg_image)
-    from .commands.measure import bench_engine
-
-    return bench_engine(seconds, _writable(file))
-
-
-def _without(option: str, **others: str) -> None:
-    """Refuse what was given beside an option that it means nothing to; `others` are options by parameter."""
-    context = click.get_current_context()
-    for parameter, other in others.items():
-        if context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{other} means nothing to {option}; leave one of them out")
-
-
-def _writable(file: Path | None) -> Path | None:
-    """The file of --json, if it will be possible to write it."""
-    from .settings import check_writable
-
-    if file is not None:
-        check_writable(file, "--json")
-    return file
-
-
-def _writable_folder(folder: Path) -> Path:
-    """The folder of --export, made if absent, if files can be written into it."""
-    from .settings import check_writable
-
-    check_writable(folder / "mutant.yaml", "--export")
-    return folder
+for command in (mutants, soak, bench):
+    cli.add_command(command)
 
 
 if __name__ == "__main__":

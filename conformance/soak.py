@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fencepost.adapters.contract import Adapter
@@ -19,44 +19,44 @@ from .races import race_all
 from .session import Session
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Soaked:
-    """What one seed of one adapter came to. `false_alarms` are the violations of a runtime that keeps the contract."""
+    """What one seed of one adapter has come to so far; `complete` once it has been run to its end.
+
+    `false_alarms` are the violations of a runtime that keeps the contract.
+    """
 
     adapter: str
     seed: int
-    examples: int
-    steps: int
-    schedules: int
-    false_alarms: tuple[str, ...]
+    examples: int = 0
+    steps: int = 0
+    schedules: int = 0
+    false_alarms: list[str] = field(default_factory=list)
+    complete: bool = False
 
 
 def soak_seed(
-    adapter: str,
-    make: Callable[[], Adapter],
-    profile: Profile,
-    seed: int,
-    on_step: Callable[[], None] = lambda: None,
-) -> Soaked:
+    into: Soaked, make: Callable[[], Adapter], profile: Profile, on_step: Callable[[], None] = lambda: None
+) -> None:
     """Run every engine on every queue under one seed, as a run of this profile does.
 
-    `on_step` is called after each script and each schedule.
+    `on_step` is called after each script and each schedule; if it raises, `into` keeps what had been found.
     """
-    examples = steps = schedules = 0
-    alarms: list[str] = []
     for queue, spec in QUEUES.items():
         with Session(make(), spec) as session:
-            examination = Examination(session, profile, seed, on_example=on_step)
-            for found in examination.violations():
-                assert found.violation is not None
-                alarms.append(_told(queue, found.violation))
-            examples += examination.examples
-            steps += session.driver.steps
+            examination = Examination(session, profile, into.seed, on_example=on_step)
+            try:
+                for found in examination.violations():
+                    assert found.violation is not None
+                    into.false_alarms.append(_told(queue, found.violation))
+            finally:
+                into.examples += examination.examples
+                into.steps += session.driver.steps
         for raced in race_all(make(), queue, on_schedule=on_step):
-            schedules += raced.schedules
+            into.schedules += raced.schedules
             if raced.finding is not None:
-                alarms.append(_told(queue, raced.finding.violation))
-    return Soaked(adapter, seed, examples, steps, schedules, tuple(alarms))
+                into.false_alarms.append(_told(queue, raced.finding.violation))
+    into.complete = True
 
 
 def _told(queue: str, violation: Violation) -> str:
@@ -109,28 +109,8 @@ def document(
         "schema": 1,
         "interrupted": interrupted,
         "profile": profile.name,
-        "seeds": [
-            {
-                "adapter": each.adapter,
-                "seed": each.seed,
-                "examples": each.examples,
-                "steps": each.steps,
-                "schedules": each.schedules,
-                "false_alarms": list(each.false_alarms),
-            }
-            for each in seeds
-        ],
-        "replays": [
-            {
-                "mutant": each.mutant,
-                "adapter": each.adapter,
-                "clause": each.clause,
-                "schedule": each.schedule,
-                "runs": each.runs,
-                "identical": each.identical,
-            }
-            for each in replays
-        ],
+        "seeds": [asdict(each) for each in seeds],
+        "replays": [asdict(each) for each in replays],
         "false_alarms": sum(len(each.false_alarms) for each in seeds),
         "diverged": sum(each.runs - each.identical for each in replays),
     }

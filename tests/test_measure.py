@@ -61,18 +61,23 @@ def test_ctrl_c_in_a_finaliser_ends_the_kill_table_and_keeps_its_rows(
 
 
 def test_ctrl_c_in_a_finaliser_ends_the_soak_and_keeps_its_seeds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def soaked(adapter: str, make: object, profile: Profile, seed: int, on_step: Callable[[], None]) -> Soaked:
+    def soak_seed(into: Soaked, make: object, profile: Profile, on_step: Callable[[], None]) -> None:
         on_step()
+        into.false_alarms.append("backfill: A")
+        into.complete = into.seed == 1
         Pressed()
-        return Soaked(adapter, seed, 1, 1, 1, ())
 
-    monkeypatch.setattr(measure, "soak_seed", soaked)
+    monkeypatch.setattr(measure, "soak_seed", soak_seed)
     file = tmp_path / "soak.json"
     assert call(["soak", "--adapter=sqlite", "--seeds=3", f"--json={file}"]) == 2
     kept = read_document(file, 1, ("seeds", "replays"))
-    assert kept["interrupted"] and [each["seed"] for each in kept["seeds"]] == [1]
+    assert kept["interrupted"] and [(each["seed"], each["complete"]) for each in kept["seeds"]] == [
+        (1, True),
+        (2, False),
+    ]
+    assert "sqlite seed 1: false alarm: backfill: A" in capfd.readouterr().out
 
 
 def test_ctrl_c_in_a_finaliser_ends_the_benchmark(
@@ -87,3 +92,15 @@ def test_ctrl_c_in_a_finaliser_ends_the_benchmark(
     assert call(["bench", "engine"]) == 2
     out, err = capfd.readouterr()
     assert out == "" and "what comes next" not in err
+
+
+def test_a_soak_tells_how_far_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+    checked: list[None] = []
+    count = measure.counter("pg seed 3", lambda: checked.append(None), every=2)
+    for _ in range(5):
+        count()
+    assert len(checked) == 5
+    assert capfd.readouterr().err.splitlines() == [
+        "pg seed 3: 2 scripts and schedules",
+        "pg seed 3: 4 scripts and schedules",
+    ]

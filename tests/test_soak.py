@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from fencepost.adapters.contract import Adapter
 from fencepost.adapters.memory import MemoryAdapter
 from fencepost.adapters.mutants.catalogue import MUTANTS
 from fencepost.adapters.reference.adapter import SqliteAdapter
@@ -32,24 +34,32 @@ def planted(name: str) -> Planted:
     return Planted(mutant.id, mutant.clause, mutant.also, mutant.queue, "sqlite", partial(made, mutant.id), mutant.pair)
 
 
+def soaked_by(
+    adapter: str, make: Callable[[], Adapter], seed: int, on_step: Callable[[], None] = lambda: None
+) -> Soaked:
+    into = Soaked(adapter, seed)
+    soak_seed(into, make, TINY, on_step)
+    return into
+
+
 @pytest.fixture
 def backfill_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.soak.QUEUES", {"backfill": BACKFILL})
 
 
 def test_a_right_queue_raises_no_false_alarm() -> None:
-    soaked = soak_seed("sqlite", SqliteAdapter, TINY, 7)
-    assert soaked.false_alarms == ()
+    soaked = soaked_by("sqlite", SqliteAdapter, 7)
+    assert soaked.complete and not soaked.false_alarms
     assert (soaked.adapter, soaked.seed) == ("sqlite", 7)
     assert soaked.examples >= 4 * TINY.examples and soaked.steps > soaked.examples
     assert soaked.schedules > 100, "races were certified on every queue"
 
 
 def test_a_queue_without_a_gate_is_soaked_without_races() -> None:
-    soaked = soak_seed("memory", MemoryAdapter, TINY, 7)
-    assert (soaked.false_alarms, soaked.schedules) == ((), 0)
-    assert soak_seed("memory", MemoryAdapter, TINY, 7) == soaked
-    assert soak_seed("memory", MemoryAdapter, TINY, 8) != replace(soaked, seed=8)
+    soaked = soaked_by("memory", MemoryAdapter, 7)
+    assert (soaked.false_alarms, soaked.schedules) == ([], 0)
+    assert soaked_by("memory", MemoryAdapter, 7) == soaked
+    assert soaked_by("memory", MemoryAdapter, 8) != replace(soaked, seed=8)
 
 
 @pytest.mark.usefixtures("backfill_alone")
@@ -60,19 +70,33 @@ def test_a_soak_can_be_ended_after_any_script_or_schedule() -> None:
         nonlocal steps
         steps += 1
 
-    soaked = soak_seed("sqlite", SqliteAdapter, TINY, 7, count)
+    soaked = soaked_by("sqlite", SqliteAdapter, 7, count)
     assert steps == soaked.examples + soaked.schedules
 
 
+@pytest.mark.usefixtures("backfill_alone")
+def test_a_soak_that_is_ended_keeps_what_it_had_found() -> None:
+    into = Soaked("sqlite", 1)
+
+    def end() -> None:
+        if into.false_alarms:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        soak_seed(into, partial(made, "complete-keeps-lease"), TINY, end)
+    assert not into.complete and into.examples and into.steps
+    assert any(alarm.startswith("backfill: TERM-03: complete") for alarm in into.false_alarms)
+
+
 def test_a_wrong_queue_raises_alarms_that_name_queue_and_clause() -> None:
-    soaked = soak_seed("sqlite", partial(made, "complete-keeps-lease"), TINY, 1)
+    soaked = soaked_by("sqlite", partial(made, "complete-keeps-lease"), 1)
     for queue in ("backfill", "mutation"):
         assert any(alarm.startswith(f"{queue}: TERM-03: complete") for alarm in soaked.false_alarms)
 
 
 @pytest.mark.usefixtures("backfill_alone")
 def test_a_wrong_race_raises_an_alarm_too() -> None:
-    soaked = soak_seed("sqlite", partial(made, "complete-checks-cancel-before"), TINY, 1)
+    soaked = soaked_by("sqlite", partial(made, "complete-checks-cancel-before"), 1)
     assert any(alarm.startswith("backfill: CANCEL-09: ") for alarm in soaked.false_alarms)
 
 
@@ -99,8 +123,8 @@ def test_a_race_that_is_not_found_did_not_repeat() -> None:
     assert (repeated.schedule, repeated.runs, repeated.identical) == ("", 3, 0)
 
 
-QUIET = Soaked("sqlite", 1, examples=30, steps=400, schedules=10, false_alarms=())
-LOUD = Soaked("pg", 2, examples=31, steps=401, schedules=11, false_alarms=("backfill: A", "mutation: B"))
+QUIET = Soaked("sqlite", 1, examples=30, steps=400, schedules=10)
+LOUD = Soaked("pg", 2, examples=31, steps=401, schedules=11, false_alarms=["backfill: A", "mutation: B"])
 SAME = Repeated("claim-split", "pg", "CLAIM-11", "1122", runs=10, identical=10)
 OTHER = Repeated("recover-by-id", "sqlite", "REC-07", "2211", runs=10, identical=7)
 
@@ -111,7 +135,7 @@ def test_the_document_says_all_that_was_run_and_sums_up_what_is_wrong(tmp_path: 
     assert document(TINY, [QUIET], [], interrupted=True)["interrupted"]
     assert (body["false_alarms"], body["diverged"]) == (2, 3)
     assert [each["seed"] for each in body["seeds"]] == [1, 2]
-    assert body["seeds"][1]["false_alarms"] == list(LOUD.false_alarms)
+    assert body["seeds"][1]["false_alarms"] == LOUD.false_alarms
     assert [(each["mutant"], each["identical"]) for each in body["replays"]] == [
         ("claim-split", 10),
         ("recover-by-id", 7),

@@ -21,7 +21,7 @@ from fencepost.conformance.interrupt import heard
 from fencepost.conformance.mutation import Planted, kill_rows
 from fencepost.conformance.selection import UnknownName, chosen_clauses, chosen_profile
 from fencepost.conformance.session import Session
-from fencepost.conformance.soak import document, repeat_races, soak_seed
+from fencepost.conformance.soak import Repeated, Soaked, document, repeat_races, soak_seed
 from fencepost.model.queues import BACKFILL
 from fencepost.reports.document import sealed, write_document
 from fencepost.reports.mutants import Equivalent, MutantResult, kill_table, render_mutants, write
@@ -68,19 +68,22 @@ def soak_reference(adapters: tuple[str, ...], seeds: int, replays: int, profile:
         UnknownName: a name stands for nothing.
     """
     chosen, depth = _chosen(adapters), chosen_profile(profile)
-    soaked, repeated = [], []
+    soaked: list[Soaked] = []
+    repeated: list[Repeated] = []
     races = planted([mutant for mutant in MUTANTS if mutant.race], chosen)
     with kept() as run:
         for name, make in chosen.items():
             for seed in range(1, seeds + 1):
-                one = soak_seed(name, make, depth, seed, run.check)
+                one = Soaked(name, seed)
                 soaked.append(one)
+                soak_seed(one, make, depth, counter(f"{name} seed {seed}", run.check))
                 click.echo(f"{name} seed {seed}: {one.examples} examples, {one.schedules} schedules")
-                for alarm in one.false_alarms:
-                    click.echo(f"  false alarm: {alarm}")
         for race in repeat_races(races, replays, run.check) if replays else ():
             repeated.append(race)
             click.echo(f"{race.adapter} {race.mutant}: {race.identical} of {race.runs} replays identical")
+    for one in soaked:
+        for alarm in one.false_alarms:
+            click.echo(f"{one.adapter} seed {one.seed}: false alarm: {alarm}")
     body = document(depth, soaked, repeated, interrupted=run.interrupted)
     click.echo(f"{body['false_alarms']} false alarms, {body['diverged']} replays that diverged")
     if file is not None:
@@ -197,3 +200,17 @@ def teller(total: int, check: Callable[[], None]) -> Callable[[str], None]:
         check()
 
     return say
+
+
+def counter(what: str, check: Callable[[], None], every: int = 1_000) -> Callable[[], None]:
+    """Tells on standard error how often it was called, every so often, and calls `check` each time."""
+    done = 0
+
+    def count() -> None:
+        nonlocal done
+        done += 1
+        if done % every == 0:
+            click.echo(f"{what}: {done} scripts and schedules", err=True)
+        check()
+
+    return count
