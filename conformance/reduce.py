@@ -141,13 +141,13 @@ class _Reducer:
             return
         for at, each in enumerate(self.best.steps):
             if isinstance(each.command, c.AdvanceTo):
-                for simpler in simpler_commands(each.command):
+                for simpler in simpler_commands(each.command, self.session.spec):
                     self.fails(_with_command(self.best, at, simpler))
 
     def delete_and_lower(self, limit: int) -> None:
         """Delete chunks and singles, merge moves of the clock, delete pairs, lower arguments, until nothing applies."""
         while self.evaluations < limit:
-            pairs, lower = _without_pairs(self.best), _lower(self.best, self.session.spec.exact_clock)
+            pairs, lower = _without_pairs(self.best), _lower(self.best, self.session.spec)
             candidates = itertools.chain(
                 _shorter(self.best),
                 _merged(self.frozen),
@@ -198,12 +198,12 @@ def _without_pairs(trace: Trace) -> Iterator[Trace]:
             yield Trace(steps[:first] + steps[first + 1 : second] + steps[second + 1 :])
 
 
-def _lower(trace: Trace, exact_clock: bool) -> Iterator[Trace]:
+def _lower(trace: Trace, spec: QueueSpec) -> Iterator[Trace]:
     """The trace with one command made simpler; a clock that cannot meet an instant stays as it moves."""
     for at, each in enumerate(trace.steps):
-        if not exact_clock and isinstance(each.command, c.Advance | c.AdvanceTo):
+        if not spec.exact_clock and isinstance(each.command, c.Advance | c.AdvanceTo):
             continue
-        for simpler in simpler_commands(each.command):
+        for simpler in simpler_commands(each.command, spec):
             yield _with_command(trace, at, simpler)
 
 
@@ -212,8 +212,8 @@ def _with_command(trace: Trace, at: int, command: c.Command) -> Trace:
     return Trace((*trace.steps[:at], changed, *trace.steps[at + 1 :]))
 
 
-def simpler_commands(command: c.Command) -> Iterator[c.Command]:
-    """Commands of the same kind with one argument nearer to the plainest."""
+def simpler_commands(command: c.Command, spec: QueueSpec) -> Iterator[c.Command]:
+    """Commands of the same kind with one argument nearer to the plainest; that of a claim's bounds are the queue's."""
     match command:
         case c.Enqueue(max_attempts=attempts, due_in=due, deadline_in=deadline):
             if due:
@@ -229,10 +229,10 @@ def simpler_commands(command: c.Command) -> Iterator[c.Command]:
                 yield c.Claim(worker, limit, most, lease, hook)
             if lease is not None:
                 yield c.Claim(worker, limit, most, None, hook, job)
-            if (limit, most) != (1, 1):
-                yield c.Claim(worker, 1, 1, lease, hook, job)
-            if max(limit, most) > 2:
-                yield c.Claim(worker, min(limit, 2), min(most, 2), lease, hook, job)
+            if (limit, most) != spec.bounds:
+                yield c.Claim(worker, *spec.bounds, lease, hook, job)
+                if max(limit, most) > 2:
+                    yield c.Claim(worker, min(limit, 2), min(most, 2), lease, hook, job)
             if worker > 1:
                 yield c.Claim(worker - 1, limit, most, lease, hook, job)
         case c.Renew(handle=handle, lease=lease) if lease is not None:

@@ -19,7 +19,7 @@ from fencepost.conformance.reduce import first_witnesses, reduce, same_story, si
 from fencepost.conformance.session import Session
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.queues import BACKFILL, MUTATION, QUEUES, QueueSpec
+from fencepost.model.queues import BACKFILL, BUILD, MUTATION, QUEUES, QueueSpec
 from fencepost.model.trace import Trace, TraceStep, trace_of
 
 CHOSEN = (
@@ -145,35 +145,45 @@ PLAIN: tuple[c.Command, ...] = (
 )  # fmt: skip
 
 
+@pytest.fixture(params=[BACKFILL, BUILD], ids=lambda spec: spec.key)
+def bounded(request: pytest.FixtureRequest) -> QueueSpec:
+    """Queues whose plainest claims scan one job, and ten."""
+    spec: QueueSpec = request.param
+    return spec
+
+
 @pytest.mark.parametrize("command", ELABORATE, ids=repr)
-def test_a_simpler_command_is_another_one_and_simplicity_has_an_end(command: c.Command) -> None:
+def test_a_simpler_command_is_another_one_and_simplicity_has_an_end(command: c.Command, bounded: QueueSpec) -> None:
     known: set[c.Command] = set()
 
     def descend(each: c.Command, path: tuple[c.Command, ...]) -> None:
         assert each not in path, "no way leads back"
         known.add(each)
         assert len(known) < 200
-        for simpler in simpler_commands(each):
+        for simpler in simpler_commands(each, bounded):
             descend(simpler, (*path, each))
 
     descend(command, ())
 
 
 @pytest.mark.parametrize("command", ELABORATE, ids=repr)
-def test_lowering_from_any_elaborate_command_reaches_one_that_nothing_is_simpler_than(command: c.Command) -> None:
-    if command == c.Claim(1, 1, 1):
-        assert list(simpler_commands(command)) == []
+def test_lowering_from_any_elaborate_command_reaches_one_that_nothing_is_simpler_than(
+    command: c.Command, bounded: QueueSpec
+) -> None:
+    plainest = c.Claim(1, *bounded.bounds)
+    if command == plainest:
+        assert list(simpler_commands(command, bounded)) == []
         return
     steps = 0
-    while (simpler := next(simpler_commands(command), None)) is not None:
+    while (simpler := next(simpler_commands(command, bounded), None)) is not None:
         command, steps = simpler, steps + 1
         assert steps < 20
-    assert steps > 0 and command in PLAIN
+    assert steps > 0 and command in (*PLAIN, plainest)
 
 
 @pytest.mark.parametrize("command", PLAIN, ids=repr)
 def test_the_plainest_commands_are_left_alone(command: c.Command) -> None:
-    assert list(simpler_commands(command)) == []
+    assert list(simpler_commands(command, BACKFILL)) == []
 
 
 def test_stories_are_the_same_when_they_ask_for_the_same() -> None:
