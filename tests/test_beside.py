@@ -64,6 +64,10 @@ SHOWN: dict[tuple[str, str], Trace] = {
         c.Enqueue(), c.Enqueue(), c.Claim(1), c.AdvanceTo("expiry", ONE), c.Claim(1), c.AdvanceTo("expiry", TWO),
         c.Recover(1, POISON[TWO]),
     ),
+    ("sweep-generation-of-first", "REC-01"): trace_of(
+        c.Enqueue(), c.Enqueue(), c.Claim(1), c.Claim(1), c.Release(c.HandleRef(4)), c.Claim(1),
+        c.AdvanceTo("expiry", ONE), c.Recover(),
+    ),
     ("recover-spares-busy-owner", "CANCEL-05"): trace_of(
         c.Enqueue(), c.Enqueue(), *BUSY, c.RequestCancel(ONE), c.AdvanceTo("expiry", ONE), c.Recover()
     ),

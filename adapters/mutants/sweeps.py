@@ -221,6 +221,7 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         "Every row of a batch gets the first row's generation.",
         _generation_of_the_first,
         "mutation",
+        also=("REC-01",),
     ),
     Mutant(
         "sweep-counts-read",
