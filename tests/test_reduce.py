@@ -94,7 +94,7 @@ def test_without_the_model_it_ends_where_nothing_more_can_be_left_out_or_lowered
         assert reduced.length <= len(run.done)
         again = session.play(reduced.trace)
         assert (again.violation, again.trace()) == (reduced.violation, reduced.trace)
-        for smaller in (*module._shorter(reduced.trace), *module._lower(reduced.trace, session.spec.exact_clock)):
+        for smaller in (*module._shorter(reduced.trace), *module._lower(reduced.trace, session.spec)):
             tried = session.play(smaller).violation
             assert tried is None or tried.clause != mutant.clause, smaller
 
