@@ -9,7 +9,7 @@ FOLDERS := model adapters conformance scenarios reports
 .PHONY: conformance test check dev clean
 
 conformance: $(STAMP)
-	$(BIN)/pytest conformance --adapter=$(ADAPTER) $(ARGS)
+	$(BIN)/pytest conformance --adapter=$(ADAPTER) -n auto $(ARGS)
 
 test: $(STAMP)
 	$(BIN)/pytest tests scenarios -n auto --dist worksteal $(ARGS)

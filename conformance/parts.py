@@ -108,6 +108,8 @@ class Parts:
         finally:
             if held:
                 lock.release()
+            elif lock.lockfile is not None:  # what was tried in vain the library leaves open
+                lock.lockfile.close()
 
 
 def read_parts(folder: Path) -> list[Part]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Coroutine, Iterable
-from contextlib import closing
+from inspect import CORO_CREATED, getcoroutinestate
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -77,9 +77,16 @@ class Session:
         await self.adapter.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the session's loop, as long as the limits in force let it."""
-        with closing(work), at_work():
-            return self._loop.run_until_complete(work)
+        """Run a coroutine on the session's loop, as long as the limits in force let it.
+
+        One that an alarm or an interrupt leaves suspended ends when the session does: it may have to await in that.
+        """
+        try:
+            with at_work():
+                return self._loop.run_until_complete(work)
+        finally:
+            if getcoroutinestate(work) == CORO_CREATED:  # the run's limit was over before it
+                work.close()
 
     def play(self, trace: Trace) -> Run:
         """Run a symbolic trace from an empty queue."""

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from fencepost.conformance.cli import call
+from fencepost.conformance.profiles import PROFILES
 from fencepost.model.clauses import BUILT, CLAUSES
 from fencepost.model.queues import QUEUES
 from fencepost.reports import mutants, result
@@ -346,7 +347,8 @@ def test_a_mutant_is_killed_under_its_own_clause(ask: Ask, tmp_path: Path) -> No
     assert (row.id, row.killed_by, row.seeds.killed) == ("claim-any-status", "CLAIM-01", 1)
 
 
-def test_a_soak_counts_false_alarms_and_replays(ask: Ask, tmp_path: Path) -> None:
+def test_a_soak_counts_false_alarms_and_replays(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROFILES, "quick", replace(PROFILES["quick"], examples=10))
     file = tmp_path / "soak.json"
     answer = ask("soak", "--adapter=sqlite", "--seeds=1", "--replays=1", "--profile=quick", "--json", file)
     assert answer.code == 0, answer.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from embedded import EMBEDDED, schemas
 from fencepost.adapters.conflicts import is_conflict
 from fencepost.adapters.contract import AdapterError
-from fencepost.adapters.reference.database import Database
+from fencepost.adapters.reference.database import Database, driver_of
 from fencepost.adapters.reference.instant import Instant
 from fencepost.adapters.reference.postgres import DEADLOCK_MILLISECONDS, PostgresDatabase
 from fencepost.adapters.reference.sqlite import SqliteDatabase
@@ -308,6 +309,17 @@ def test_a_schema_is_dropped_although_an_actor_left_a_transaction_open_and_anoth
         waiting.exception()
 
     asyncio.run(main())
+
+
+def test_sqlite_runs_in_the_thread_of_who_asks() -> None:
+    """So that no call waits for its turn in another one."""
+
+    async def story(database: SqliteDatabase) -> None:
+        actor = await database.connect("w1")
+        await driver_of(actor).create_function("thread", 0, threading.get_ident)
+        assert (await actor.execute(text("SELECT thread()"))).scalar_one() == threading.get_ident()
+
+    tell(SqliteDatabase(), story)
 
 
 def test_a_sqlite_database_leaves_no_directory() -> None:

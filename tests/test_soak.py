@@ -17,7 +17,7 @@ from fencepost.adapters.reference.rules import CONTRACT
 from fencepost.conformance.mutation import Planted
 from fencepost.conformance.profiles import Profile
 from fencepost.conformance.soak import Repeated, Soaked, document, repeat_races, soak_seed
-from fencepost.model.queues import BACKFILL
+from fencepost.model.queues import BACKFILL, MUTATION
 from fencepost.reports.document import read_document, sealed, write_document
 
 TINY = Profile("tiny", examples=30, longest=30, minimum=1)
@@ -45,6 +45,11 @@ def soaked_by(
 @pytest.fixture
 def backfill_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fencepost.conformance.soak.QUEUES", {"backfill": BACKFILL})
+
+
+@pytest.fixture
+def two_queues(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencepost.conformance.soak.QUEUES", {"backfill": BACKFILL, "mutation": MUTATION})
 
 
 def test_a_right_queue_raises_no_false_alarm() -> None:
@@ -88,6 +93,7 @@ def test_a_soak_that_is_ended_keeps_what_it_had_found() -> None:
     assert any(alarm.startswith("backfill: TERM-03: complete") for alarm in into.false_alarms)
 
 
+@pytest.mark.usefixtures("two_queues")
 def test_a_wrong_queue_raises_alarms_that_name_queue_and_clause() -> None:
     soaked = soaked_by("sqlite", partial(made, "complete-keeps-lease"), 1)
     for queue in ("backfill", "mutation"):
