@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+from embedded import EMBEDDED
 from fencepost.adapters.reference import predicates as p
 from fencepost.adapters.reference.adapter import PostgresAdapter, SqliteAdapter
 from fencepost.adapters.reference.rules import CONTRACT, Rules, Shape, Verb, Write
@@ -186,7 +187,7 @@ def test_a_locked_head_is_skipped() -> None:
 
 def test_a_cancelled_task_is_no_outcome() -> None:
     async def story() -> None:
-        adapter = SqliteAdapter()
+        adapter = PostgresAdapter(source=EMBEDDED)
         await adapter.open(MUTATION)
         await adapter.actor(0).perform(c.Enqueue(), 0)
         claim = asyncio.ensure_future(adapter.actor(1).perform(c.Claim(1, hook=c.Hook("cancel")), 0))
