@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from .options import OPTIONS
@@ -40,7 +42,9 @@ def plan_of(config: pytest.Config) -> Plan:
             settings = settings_of(config)
             settings.check_files()
             seed = shared(config)["seed"] if settings.seed is None else settings.seed
-            config.stash[_PLAN] = planned(settings.model_copy(update={"seed": seed}))
+            plan = planned(settings.model_copy(update={"seed": seed}))
+            limits = replace(plan.limits, advice=", or allow for more by --fencepost-example-timeout")
+            config.stash[_PLAN] = replace(plan, limits=limits)
         except Unusable as error:
             raise Refused(str(error)) from None
     return config.stash[_PLAN]

@@ -11,7 +11,6 @@ from fencepost.model.world import Violation
 from fencepost.reports.result import Certificate
 
 from .examine import reduced
-from .faults import Hung
 from .findings import Finding
 from .interleave.engine import Certified, certify
 from .interleave.played import Diverged, Stuck, Unplayable
@@ -77,7 +76,7 @@ def race_all(
                 continue
             try:
                 finding = _shortened(session, found.trace, found.violation)
-            except (Exception, Hung):  # whatever a verb does while a race is shortened, what was found is kept
+            except BaseException:  # whatever happens while a race is shortened, what was found is kept
                 yield replace(raced, finding=_as_found(session, found.trace, found.violation))
                 raise
             yield replace(raced, finding=finding)

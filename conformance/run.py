@@ -302,6 +302,8 @@ def _verdicts(plan: Plan, counts: _Counts, unfinished: bool) -> tuple[ClauseResu
             schedules=schedules,
             minimum=plan.profile.minimum,
         )
+        if verdict == "pass" and raced and place in cut:
+            verdict = "inconclusive"  # the schedule that was left out may be the one that breaks it
         reason, gap = cell.reason, cell.gap
         if place in failed:
             reason = failed[place].reason
@@ -311,6 +313,8 @@ def _verdicts(plan: Plan, counts: _Counts, unfinished: bool) -> tuple[ClauseResu
                 reason = f"{played} schedules, and then the search was cut short"
             else:
                 reason = f"{teeth} of {plan.profile.minimum} checks with teeth" + (", cut short" if unfinished else "")
+        elif verdict == "pass" and place in cut:
+            reason, gap = "by one actor only: a race was cut short, and what two at once do was tried in part", True
         elif verdict == "pass" and not played and _needs_two(clause, queues[queue], capabilities):
             reason, gap = "by one actor only: what two at once do was not tried", True
         results.append(

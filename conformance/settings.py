@@ -45,7 +45,7 @@ class Settings(BaseModel):
         frozen=True, extra="forbid", hide_input_in_errors=True, alias_generator=lambda name: name.replace("_", "-")
     )
 
-    adapter: str | None = None
+    adapter: str | None = Field(default=None, min_length=1)
     queues: tuple[str, ...] = ()
     clauses: tuple[str, ...] = ()
     require: tuple[str, ...] = ()
@@ -54,8 +54,8 @@ class Settings(BaseModel):
     json_file: Path | None = Field(default=None, alias="json")
     junit_file: Path | None = Field(default=None, alias="junit")
     expected_failures: Path | None = None
-    example_timeout: float = Field(default=60.0, gt=0)
-    run_timeout: float | None = Field(default=None, gt=0)
+    example_timeout: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    run_timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     pg_dsn: SecretStr | None = None
     pg_image: str | None = None
 
@@ -136,7 +136,8 @@ def read_settings(
     environment: Mapping[str, str] = os.environ,
     prefix: str = "--",
 ) -> Settings:
-    """The settings by key, options over variables over the file; an option that is None or empty was not given.
+    """The settings by key, options over variables over the file; an option that is None or an empty list was not
+    given.
 
     Paths in the file are relative to its folder. `prefix` is what options start with where they were given.
 
@@ -250,5 +251,8 @@ def _converted(option: Option, text: str) -> Any:
 
 
 def _of_options(options: Mapping[str, Any], prefix: str) -> _Layer:
+    for key, value in options.items():
+        if value == "":  # such as a variable of the shell that nobody has set
+            raise Unusable(f"{prefix}{_BY_KEY[key].flag}: give a {_BY_KEY[key].metavar}, or leave the option out")
     values = {key: value for key, value in options.items() if value is not None and value not in ((), [])}
     return _Layer(values, lambda key: prefix + _BY_KEY[key].flag)

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from fencepost.reports.result import Exit
+
 from .faults import Frames, Hung, own_frames, verb_of
 
 
@@ -189,8 +191,11 @@ class _Watch:
             if deadline is not None and time.monotonic() >= deadline + grace:
                 assert self._last_words is not None
                 frame = sys._current_frames().get(self._watched)
-                self._last_words(self._hung or self._told([_stack(frame)]))
-                return
+                try:
+                    self._last_words(self._hung or self._told([_stack(frame)]))
+                except BaseException:  # nobody else is left who could tell, or end the process
+                    traceback.print_exc()
+                leave(Exit.HARNESS)
 
 
 _watch: _Watch | None = None

@@ -100,6 +100,19 @@ def test_what_hangs_in_a_race_is_named(hang: object) -> None:
     assert fault.startswith(f"adapter {OWN}: complete did not come to an end within 1.5 s")
 
 
+def test_a_race_that_was_found_is_kept_when_it_is_interrupted_while_it_is_shortened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(races, "reduce_race", interrupted)
+    make: Any = broken_by("claim-select-then-update")
+    outcome = tried(make, "CLAIM-06", queue="backfill")
+    assert outcome.result.interrupted
+    assert [failure.clause for failure in outcome.result.failures] == ["CLAIM-06"]
+
+
 def test_a_race_that_was_found_is_kept_when_it_hangs_while_it_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(races, "reduce_race", lambda *_: hostile.never_async())
     make: Any = broken_by("claim-select-then-update")
@@ -156,6 +169,13 @@ def test_what_no_signal_interrupts_is_told_by_another_thread(tmp_path: Path) -> 
     assert "it blocks its thread where no signal interrupts it" in ran.stdout
 
 
+def test_the_process_ends_even_if_nobody_can_tell_why(tmp_path: Path) -> None:
+    program = BLOCKED.format(tests=str(Path(__file__).parent)).replace("os._exit(3)", "raise OSError('no room')")
+    ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 3
+    assert "OSError: no room" in ran.stderr
+
+
 def test_the_command_line_sets_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["run", "--adapter=hostile:Stuck", "--profile=quick", "--example-timeout=0.5"]) == 3
     assert "claim did not come to an end within 0.5 s" in capsys.readouterr().err
@@ -169,7 +189,8 @@ def test_the_pytest_plugin_sets_them_too(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, "--pyargs", "fencepost.conformance", *options]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 3
-    assert "adapter hostile:Stuck: claim did not come to an end within 0.5 s" in ran.stdout + ran.stderr
+    told = "adapter hostile:Stuck: claim did not come to an end within 0.5 s; let it end, or allow for more by"
+    assert f"{told} --fencepost-example-timeout" in ran.stdout + ran.stderr
 
 
 def test_a_replay_of_what_hangs_ends_too(
@@ -179,7 +200,9 @@ def test_a_replay_of_what_hangs_ends_too(
     file.write_text(FOUND)
     monkeypatch.setattr(replay, "USUAL", IMPATIENT)
     assert call(["replay", str(file), "--adapter=hostile:Stuck"]) == 3
-    assert "claim did not come to an end within 1.5 s" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "claim did not come to an end within 1.5 s; let it end" in said
+    assert "--example-timeout" not in said, "a replay has no such option"
 
 
 FOUND = """\

@@ -232,6 +232,19 @@ def test_a_race_that_was_searched_in_part_is_no_complete_certificate() -> None:
     assert result.interrupted and not [pair for pair in result.clauses if pair.verdict == "pass"]
 
 
+def test_a_race_that_another_fault_cut_short_leaves_a_gap() -> None:
+    """Whoever ends late is known to; what that hides of the other half of a clause does not count as tried."""
+    late = mutant_named("complete-expired").change(CONTRACT)
+    result = went(planned(lambda: SqliteAdapter(rules=late))).result
+    cut = {entry.clause for entry in result.certificates if not entry.exhaustive}
+    pairs = pairs_of(result)
+    assert "REC-07" in cut
+    for clause in cut - {failure.clause for failure in result.failures}:
+        pair = pairs[clause, "backfill"]
+        assert pair.gap or pair.verdict == "inconclusive", pair
+        assert "cut short" in pair.reason
+
+
 class Plain(MemoryAdapter):
     """It declares that it can do nothing beyond the verbs."""
 

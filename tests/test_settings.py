@@ -46,6 +46,12 @@ def test_a_variable_holds_a_list_with_commas_and_an_empty_one_says_nothing() -> 
     assert (read.clauses, read.adapter) == (("FENCE-01", "REC-01"), None)
 
 
+def test_an_empty_option_is_no_wish_for_the_default() -> None:
+    """A variable that the shell does not know must not make a green run of somebody else's queue."""
+    with pytest.raises(Unusable, match="--fencepost-adapter: give a NAME, or leave the option out"):
+        read_settings(table('adapter = "memory"'), {"adapter": ""}, {}, prefix="--fencepost-")
+
+
 def test_a_server_outranks_one_that_was_named_the_other_way() -> None:
     path = table('pg-image = "postgres:17"')
     read = read_settings(path, {}, {"FENCEPOST_PG_DSN": "postgresql://h/d"})
@@ -80,6 +86,7 @@ def test_the_nearest_pyproject_is_the_one_that_counts(tmp_path: Path) -> None:
         ("json = 1", "[tool.fencepost] json: must be a text in quotes"),
         ('pg-dsn = "postgresql://h/d"\npg-image = "postgres"', "are both given; give at most one of them"),
         ("seed = ", "damaged TOML"),
+        ('adapter = ""', "[tool.fencepost] adapter: "),
     ],
 )  # fmt: skip
 def test_what_the_file_cannot_mean_is_refused(text: str, said: str) -> None:

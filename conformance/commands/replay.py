@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -48,7 +49,7 @@ def replay_files(files: Iterable[Path], adapter: str | None, usual: str | None) 
 
     good = True
     with ExitStack() as stack:
-        stack.enter_context(watching(USUAL, last_words))
+        stack.enter_context(watching(replace(USUAL, advice=""), last_words))
         sessions: dict[tuple[str, str], Session] = {}
         for path, scenario, name in work:
             place = name, scenario.queue
