@@ -47,8 +47,8 @@ def race_all(
     """Certify every program of the queue that is about one of `clauses` (None: all), but not those in which the clock
     moves where it is the queue's own: its `advance` cannot be called between two statements of others.
 
-    Each clause is reported once; `known` are those reported before. What breaks one of the `expected` is reported as it
-    was found. An adapter without a gate has no races.
+    Each clause is reported once, and passed over from then on, so that it hides no other; `known` are those reported
+    before. What breaks one of the `expected` is reported as it was found. An adapter without a gate has no races.
 
     Raises:
         AdapterError: a schedule can't be played to its end, or an actor works past its gate; says what to do.
@@ -65,27 +65,34 @@ def race_all(
     ]
     with Session(adapter, adapter.serves(queue)) as session:
         for program in wanted:
-            found = _certified(session, program, on_schedule)
-            raced = Raced(program, found.certificates, found.schedules)
-            if found.trace is None or found.violation is None or found.violation.clause in reported:
-                yield raced
-                continue
-            reported.add(found.violation.clause)
-            if found.violation.clause in expected:
-                yield replace(raced, finding=_as_found(session, found.trace, found.violation))
-                continue
-            try:
-                finding = _shortened(session, found.trace, found.violation)
-            except BaseException:  # whatever happens while a race is shortened, what was found is kept
-                yield replace(raced, finding=_as_found(session, found.trace, found.violation))
-                raise
-            yield replace(raced, finding=finding)
+            whole = False
+            while not whole:
+                found = _certified(session, program, frozenset(reported), on_schedule)
+                raced = Raced(program, found.certificates, found.schedules)
+                if found.trace is None or found.violation is None:
+                    yield raced
+                    break
+                reported.add(found.violation.clause)
+                whole = found.exhaustive
+                if not whole:  # the search ended here, and begins anew
+                    raced = replace(raced, certificates=())
+                if found.violation.clause in expected:
+                    yield replace(raced, finding=_as_found(session, found.trace, found.violation))
+                    continue
+                try:
+                    finding = _shortened(session, found.trace, found.violation)
+                except BaseException:  # whatever happens while a race is shortened, what was found is kept
+                    yield replace(raced, finding=_as_found(session, found.trace, found.violation))
+                    raise
+                yield replace(raced, finding=finding)
 
 
-def _certified(session: Session, program: Program, on_schedule: Callable[[], None]) -> Certified:
+def _certified(
+    session: Session, program: Program, excused: frozenset[str], on_schedule: Callable[[], None]
+) -> Certified:
     adapter, spec = session.adapter, session.spec
     try:
-        return session.run(certify(adapter, spec, program, on_schedule=lambda _: on_schedule()))
+        return session.run(certify(adapter, spec, program, excused=excused, on_schedule=lambda _: on_schedule()))
     except Unplayable as error:
         played = f"after schedule {error.schedule}" if error.schedule else "before any statement"
         raise AdapterError(

@@ -303,18 +303,18 @@ def _verdicts(plan: Plan, counts: _Counts, unfinished: bool) -> tuple[ClauseResu
             minimum=plan.profile.minimum,
         )
         if verdict == "pass" and raced and place in cut:
-            verdict = "inconclusive"  # the schedule that was left out may be the one that breaks it
+            verdict = "inconclusive"
         reason, gap = cell.reason, cell.gap
         if place in failed:
             reason = failed[place].reason
         elif built and verdict in ("inconclusive", "not exercised"):
             teeth = counts.teeth.get(place, 0)
             if place in cut:
-                reason = f"{played} schedules, and then the search was cut short"
+                reason = _HIDDEN
             else:
                 reason = f"{teeth} of {plan.profile.minimum} checks with teeth" + (", cut short" if unfinished else "")
         elif verdict == "pass" and place in cut:
-            reason, gap = "by one actor only: a race was cut short, and what two at once do was tried in part", True
+            reason, gap = _HIDDEN, True
         elif verdict == "pass" and not played and _needs_two(clause, queues[queue], capabilities):
             reason, gap = "by one actor only: what two at once do was not tried", True
         results.append(
@@ -330,6 +330,9 @@ def _verdicts(plan: Plan, counts: _Counts, unfinished: bool) -> tuple[ClauseResu
             )
         )
     return tuple(results)
+
+
+_HIDDEN = "in one of its races every order breaks another clause: what that hides was not judged"
 
 
 def _needs_two(clause: str, queue: QueueSpec, capabilities: Capabilities) -> bool:

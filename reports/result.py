@@ -105,7 +105,8 @@ class ClauseResult(Strict):
 
 
 class Certificate(Strict):
-    """One search over the schedules of a pair of commands. `exhaustive` is false when a budget cut it."""
+    """One search over the schedules of a pair of commands. `exhaustive` is false when a budget cut it, and
+    where every order breaks another clause."""
 
     clause: str
     queue: str

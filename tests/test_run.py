@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,9 @@ from fencepost.adapters.memory import MemoryAdapter
 from fencepost.adapters.reference.adapter import SqliteAdapter
 from fencepost.adapters.reference.rules import CONTRACT
 from fencepost.conformance import examine
+from fencepost.conformance.interleave.programs import PROGRAMS
 from fencepost.conformance.profiles import PROFILES
+from fencepost.conformance.races import Raced
 from fencepost.conformance.replay import replay
 from fencepost.conformance.run import run
 from fencepost.conformance.session import Session
@@ -21,7 +24,7 @@ from fencepost.model import outcomes as o
 from fencepost.model.applicability import applies
 from fencepost.model.clauses import BUILT, CLAUSES
 from fencepost.model.queues import ALL_QUEUES, QUEUES
-from fencepost.reports.result import NOT_BUILT, exit_code, read, write
+from fencepost.reports.result import NOT_BUILT, Certificate, exit_code, read, write
 from fencepost.scenarios import load
 from runs import BOTH, OWN, TINY, Stopping, Watching, broken, mutant_named, pairs_of, planned, went
 
@@ -232,17 +235,46 @@ def test_a_race_that_was_searched_in_part_is_no_complete_certificate() -> None:
     assert result.interrupted and not [pair for pair in result.clauses if pair.verdict == "pass"]
 
 
-def test_a_race_that_another_fault_cut_short_leaves_a_gap() -> None:
-    """Whoever ends late is known to; what that hides of the other half of a clause does not count as tried."""
+def test_a_fault_that_is_known_hides_no_other_in_a_race() -> None:
+    """A completion after the lease breaks FENCE-01 in the very race in which the hook is handed a job too many."""
+    late = mutant_named("sweep-hook-gets-read").change(CONTRACT.without("fence.complete", "lease_valid"))
+    result = went(planned(lambda: SqliteAdapter(rules=late), "FENCE-01", "REC-08")).result
+    assert {"FENCE-01", "REC-08"} <= {failure.clause for failure in result.failures}
+
+
+def test_orders_that_break_another_clause_certify_nothing() -> None:
     late = mutant_named("complete-expired").change(CONTRACT)
-    result = went(planned(lambda: SqliteAdapter(rules=late))).result
-    cut = {entry.clause for entry in result.certificates if not entry.exhaustive}
-    pairs = pairs_of(result)
-    assert "REC-07" in cut
-    for clause in cut - {failure.clause for failure in result.failures}:
-        pair = pairs[clause, "backfill"]
-        assert pair.gap or pair.verdict == "inconclusive", pair
-        assert "cut short" in pair.reason
+    result = went(planned(lambda: SqliteAdapter(rules=late), "FENCE-01", "REC-07")).result
+    right = went(planned(SqliteAdapter, "REC-07")).result
+    told = {entry.pair: entry for entry in result.certificates if entry.clause == "REC-07"}
+    beside = [entry for entry in told.values() if "in which another clause is broken" in entry.bound]
+    assert beside
+    for entry in right.certificates:
+        if entry.clause == "REC-07":
+            assert told[entry.pair].schedules < entry.schedules or told[entry.pair] not in beside
+
+
+def test_a_race_in_which_nothing_could_be_judged_leaves_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hidden(*_: object, **__: object) -> Iterator[Raced]:
+        made = [
+            Certificate(
+                clause=clause,
+                queue="backfill",
+                adapter="sqlite",
+                pair="a ‖ b",
+                schedules=500,
+                exhaustive=False,
+                bound="",
+            )
+            for clause in ("REC-02", "CLAIM-06")
+        ]
+        yield Raced(PROGRAMS[0], tuple(made), 500)
+
+    monkeypatch.setattr("fencepost.conformance.run.race_all", hidden)
+    pairs = pairs_of(went(planned(SqliteAdapter, "REC-02", "CLAIM-06")).result)
+    one, two = pairs["REC-02", "backfill"], pairs["CLAIM-06", "backfill"]
+    assert (one.verdict, one.gap, two.verdict) == ("pass", True, "inconclusive")
+    assert "every order breaks another clause" in one.reason and one.reason == two.reason
 
 
 class Plain(MemoryAdapter):

@@ -56,19 +56,21 @@ async def certify(
     program: Program,
     *,
     most: int | None = None,
+    excused: frozenset[str] = frozenset(),
     on_schedule: OnSchedule | None = None,
 ) -> Certified:
     """Play every schedule of the program, or the first `most`, in the order of context switches.
 
     It stops at the first illegal one. A fault in the statements alone (CLAIM-11, CLAIM-14) is kept and the search goes
-    on, since an illegal answer outranks it.
+    on, since an illegal answer outranks it. What breaks one of the `excused` clauses is passed over; it certifies
+    nothing.
 
     Raises:
         Diverged: the same choices led elsewhere: the adapter is not deterministic under the gate.
         Stuck, AdapterError: the harness cannot go on; the latter also where an actor works past its gate.
     """
     async with lanes_of(adapter, spec, program.trace()) as lanes:
-        return await _exhaust(lanes, _Tally(on_schedule), most, program)
+        return await _exhaust(lanes, _Tally(on_schedule, excused=excused), most, program)
 
 
 async def first_failure(
@@ -168,10 +170,17 @@ async def replay_schedule(adapter: Adapter, spec: QueueSpec, trace: Trace) -> Vi
 class _Tally:
     """Counts a search's schedules and keeps its first failure, of one clause or of any."""
 
-    def __init__(self, on_schedule: OnSchedule | None = None, clause: str | None = None) -> None:
+    def __init__(
+        self, on_schedule: OnSchedule | None = None, clause: str | None = None, excused: frozenset[str] = frozenset()
+    ) -> None:
         self._on_schedule = on_schedule
         self._clause = clause
+        self._excused = excused
         self.schedules = 0
+        self.passed_over = 0
+        """Illegal schedules that break an excused clause: whatever else they do was not judged."""
+        self.refuted: set[str] = set()
+        """The excused clauses that some schedule broke."""
         self.failed: History | None = None
         self.sent: set[int] = set()
         """The lanes that sent a statement through their gate in any schedule."""
@@ -180,7 +189,7 @@ class _Tally:
 
     def _wants(self, violation: Violation) -> bool:
         """Whether this is what the search is for."""
-        return self._clause is None or violation.clause == self._clause
+        return violation.clause not in self._excused and self._clause in (None, violation.clause)
 
     def add(self, history: History) -> bool:
         """Count one schedule; whether it ends the search."""
@@ -189,7 +198,11 @@ class _Tally:
         if self._on_schedule is not None:
             self._on_schedule(history)
         violation = history.violation
-        if violation is None or not self._wants(violation):
+        if violation is None:
+            return False
+        if not self._wants(violation):
+            self.passed_over += history.illegal is not None
+            self.refuted.add(violation.clause)
             return False
         # Of any clause: an illegal answer outranks misshapen statements, so the search for one goes on.
         ends = history.illegal is not None or self._clause is not None
@@ -218,7 +231,7 @@ class _Tally:
 
 
 def _certificates(lanes: Lanes, program: Program, tally: _Tally, found: Certified) -> tuple[Certificate, ...]:
-    """What a search says for each clause of the program but one that it refuted.
+    """What a search says for each clause of the program but those that it refuted.
 
     Raises:
         AdapterError: nothing is wrong, but an actor never sent a statement through its gate.
@@ -226,7 +239,7 @@ def _certificates(lanes: Lanes, program: Program, tally: _Tally, found: Certifie
     # A command may have nothing to send, such as a refusal; an actor that never sends anything works past its gate,
     # and its orders were not played.
     silent = sorted(tally.answered.keys() - tally.sent)
-    if silent and found.violation is not None:
+    if silent and (found.violation is not None or tally.refuted):
         return ()
     if silent:
         lane = silent[0]
@@ -234,29 +247,34 @@ def _certificates(lanes: Lanes, program: Program, tally: _Tally, found: Certifie
             f"{lanes.adapter.name}: {program.name}: actor {lane} answered {tally.answered[lane].verb} and sent nothing "
             f"through its gate in any schedule; let `connection({lane})` return the connection that it works on"
         )
+    judged = found.schedules - tally.passed_over
+    refuted = tally.refuted if found.violation is None else tally.refuted | {found.violation.clause}
     return tuple(
         Certificate(
             clause=clause,
             queue=lanes.spec.key,
             adapter=lanes.adapter.name,
             pair=program.name,
-            schedules=found.schedules,
-            exhaustive=found.exhaustive,
-            bound=_bound(program, found),
+            schedules=judged,
+            exhaustive=found.exhaustive and judged > 0,
+            bound=_bound(program, found, tally.passed_over),
         )
         for clause in program.certified(lanes.adapter.capabilities.row_locks)
-        if found.violation is None or found.violation.clause != clause
+        if clause not in refuted
     )
 
 
-def _bound(program: Program, found: Certified) -> str:
-    """What the schedules were of, and where the search was cut."""
+def _bound(program: Program, found: Certified, passed_over: int) -> str:
+    """What the schedules were of, how many more break a clause that is known, and where the search was cut."""
     jobs = sum(type(command) is c.Enqueue for command in program.before)
     parts = [_counted(jobs, "job"), _counted(len(program.lanes), "actor")]
     parts.append(f"{_counted(sum(map(len, program.lanes)), 'command')} at once")
     if program.clock:
         parts.append(f"{_counted(len(program.clock), 'move')} of the clock")
-    said = ", ".join([*parts, "orders of whole statements"])
+    parts.append("orders of whole statements")
+    if passed_over:
+        parts.append(f"beside {passed_over} in which another clause is broken")
+    said = ", ".join(parts)
     return said if found.exhaustive else f"{said}; the first {found.schedules} in the order of switches"
 
 
