@@ -6,6 +6,7 @@ clause, is red and says so.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,13 @@ from fencepost.reports.junit import classname
 from fencepost.reports.result import Exit
 from fencepost.scenarios import Scenario, ScenarioError, load
 
-from .faults import fault_of
-from .plugin import FINISHERS
-from .pytest_settings import plan_of, settings_of
+from .faults import Hung, fault_of
+from .plugin import FINISHERS, TELLERS, is_worker
+from .pytest_settings import limits_of, plan_of, settings_of
 from .replay import replay, told
 from .selection import UnknownName, chosen_adapter
 from .session import Session
+from .watchdog import BLOCKED, leave, watching
 
 EVERYWHERE = ("memory", "sqlite", "pg")
 """Where a file is replayed that names no adapter."""
@@ -63,17 +65,28 @@ class ScenarioItem(pytest.Item):
         self.add_marker(pytest.mark.clause(id=scenario.clause))
 
     def runtest(self) -> None:
-        try:
-            replayed = replay(self._session(), self.scenario)
-        except pytest.UsageError:
-            raise
-        except Exception as error:  # whatever a verb raises is a harness fault
-            pytest.exit(f"fencepost could not go on: {fault_of(error, self.name)}", Exit.HARNESS)
+        sessions = sessions_of(self.session)
+        with watching(limits_of(self.config), self._last_words):
+            try:
+                session = sessions.session(self.name, self.scenario.queue)
+                replayed = replay(session, self.scenario)
+            except pytest.UsageError:
+                raise
+            except (Exception, Hung) as error:  # whatever a verb raises is a harness fault
+                sessions.abandon(self.name, self.scenario.queue, error)
+                said = self._stopped(error)
+                if is_worker(self.config):  # an exit in here would be told as a fault of pytest-xdist's
+                    raise Unexpected(said) from None
+                pytest.exit(said, Exit.HARNESS)
         if replayed.verdict != "pass":
-            raise Unexpected(told(self.scenario, self._session().spec, self.name, str(self.path), replayed))
+            raise Unexpected(told(self.scenario, session.spec, self.name, str(self.path), replayed))
 
-    def _session(self) -> Session:
-        return sessions_of(self.session).session(self.name, self.scenario.queue)
+    def _stopped(self, error: BaseException) -> str:
+        return f"fencepost could not go on: {fault_of(error, self.name)}"
+
+    def _last_words(self, hung: Hung) -> None:
+        print(f"\n{self._stopped(hung)}\n{BLOCKED}", file=sys.__stderr__)
+        leave(Exit.HARNESS)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *rest: Any, **more: Any) -> Any:
         if isinstance(excinfo.value, Unexpected):
@@ -131,10 +144,25 @@ class Sessions:
             self._open[place] = Session(made, made.serves(queue)).__enter__()
         return self._open[place]
 
+    def abandon(self, adapter: str, queue: str, error: BaseException) -> None:
+        """Close what `error` has ended, if it is open; a fault in that is a note on the error."""
+        session = self._open.pop((adapter, queue), None)
+        if session is not None:
+            session.__exit__(type(error), error, None)
+
     def close(self, session: pytest.Session) -> None:
-        """Close all of them."""
+        """Close all of them; what goes wrong in that is told at the end and ends the session as a harness fault."""
         while self._open:
-            self._open.popitem()[1].__exit__(None, None, None)
+            (adapter, _), opened = self._open.popitem()
+            try:
+                with watching(limits_of(session.config)):
+                    opened.__exit__(None, None, None)
+            except (Exception, Hung) as error:
+                said = f"fencepost could not close what a scenario was replayed on: {fault_of(error, adapter)}"
+                if is_worker(session.config):
+                    print(f"\n{said}", file=sys.__stderr__)
+                session.config.stash.setdefault(TELLERS, []).append(lambda to, said=said: to.write_line(said))
+                session.exitstatus = Exit.HARNESS
 
 
 _SESSIONS = pytest.StashKey[Sessions]()

@@ -12,6 +12,7 @@ from .plugin import Refused, destination, shared
 from .run import Plan
 from .selection import Unusable
 from .settings import Settings, read_settings
+from .watchdog import Limits
 
 _SETTINGS = pytest.StashKey[Settings]()
 _PLAN = pytest.StashKey[Plan]()
@@ -31,6 +32,13 @@ def settings_of(config: pytest.Config) -> Settings:
     return config.stash[_SETTINGS]
 
 
+def limits_of(config: pytest.Config) -> Limits:
+    """How long an adapter may take in this session."""
+    settings = settings_of(config)
+    advice = ", or allow for more by --fencepost-example-timeout"
+    return Limits(settings.example_timeout, settings.run_timeout, advice=advice)
+
+
 def plan_of(config: pytest.Config) -> Plan:
     """The plan of this session; its seed is the same in all processes.
 
@@ -42,9 +50,7 @@ def plan_of(config: pytest.Config) -> Plan:
             settings = settings_of(config)
             settings.check_files()
             seed = shared(config)["seed"] if settings.seed is None else settings.seed
-            plan = planned(settings.model_copy(update={"seed": seed}))
-            limits = replace(plan.limits, advice=", or allow for more by --fencepost-example-timeout")
-            config.stash[_PLAN] = replace(plan, limits=limits)
+            config.stash[_PLAN] = replace(planned(settings.model_copy(update={"seed": seed})), limits=limits_of(config))
         except Unusable as error:
             raise Refused(str(error)) from None
     return config.stash[_PLAN]

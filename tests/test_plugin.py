@@ -266,6 +266,55 @@ def test_a_scenario_elsewhere_is_replayed_when_its_path_is_given(pytester: pytes
     assert pytester.runpytest_subprocess("--fencepost-adapter=memory").ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
+FAULTY = """
+import asyncio
+from fencepost.adapters.memory import MemoryAdapter
+
+class Raising(MemoryAdapter):
+    async def snapshot(self):
+        raise RuntimeError("out of paper")
+
+class Hanging(MemoryAdapter):
+    async def snapshot(self):
+        await asyncio.Event().wait()
+
+class Unclosed(MemoryAdapter):
+    async def close(self):
+        raise RuntimeError("the door is stuck")
+"""
+
+
+@pytest.mark.parametrize(("workers", "code"), [("-n0", 3), ("-n1", 1)])
+def test_what_an_adapter_raises_in_a_scenario_is_told(workers: str, code: int, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mine=FAULTY)
+    scenario(pytester, "scenarios")
+    ran = pytester.runpytest_subprocess("scenarios", "--fencepost-adapter=mine:Raising", workers)
+    told = ran.stdout.str()
+    assert ran.ret == code
+    assert "adapter mine:Raising: snapshot raised RuntimeError: out of paper" in told
+    assert "INTERNALERROR" not in told
+
+
+def test_a_scenario_on_what_hangs_ends(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mine=FAULTY)
+    scenario(pytester, "scenarios")
+    options = "--fencepost-adapter=mine:Hanging", "--fencepost-example-timeout=1"
+    ran = pytester.runpytest_subprocess("scenarios", *options, timeout=100)
+    assert ran.ret == 3
+    assert "snapshot did not come to an end within 1 s" in ran.stdout.str()
+
+
+def test_a_scenario_that_failed_is_told_although_its_queue_cannot_be_closed(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mine=FAULTY)
+    scenario(pytester, "scenarios", "cancelled")
+    ran = pytester.runpytest_subprocess("scenarios", "--fencepost-adapter=mine:Unclosed")
+    told = ran.stdout.str()
+    assert ran.ret == 3
+    assert "diverged " in told
+    assert "adapter mine:Unclosed: close raised RuntimeError: the door is stuck" in told
+    assert "INTERNALERROR" not in told
+
+
 def test_a_damaged_scenario_is_an_error_that_says_where(pytester: pytest.Pytester) -> None:
     scenario(pytester, "scenarios").write_text("fencepost: 1\nid: REL-01-mine\nclause: REL-99\n")
     ran = pytester.runpytest_subprocess("scenarios")
