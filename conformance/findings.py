@@ -36,9 +36,16 @@ class Finding:
 def report(
     finding: Finding, adapter: str, seed: int, folder: Path = FOLDER, expected: ExpectedFailure | None = None
 ) -> FailureResult:
-    """Write the scenario file and tell the story; `expected` is what excuses it, if anything does."""
+    """Write the scenario file and tell the story, which says so if there can be no file; `expected` is what excuses it,
+    if anything does.
+    """
     own = {finding.queue.key: finding.queue}
-    path = write(scenario_of(finding, adapter, seed), folder / "failures", lambda adapters: own)
+    path: str | None = None
+    try:
+        path = str(write(scenario_of(finding, adapter, seed), folder / "failures", lambda adapters: own))
+        command = f"fencepost replay {path} --adapter={adapter}"
+    except OSError as error:
+        command = f"not possible, for its file cannot be written below {folder}: {error}"
     violation = finding.violation
     text = story(
         Failure(
@@ -48,8 +55,8 @@ def report(
             queue=finding.queue,
             adapter=adapter,
             trace=finding.trace,
-            scenario=str(path),
-            replay=f"fencepost replay {path} --adapter={adapter}",
+            scenario=path,
+            replay=command,
             unreduced=finding.unreduced,
         )
     )
@@ -58,7 +65,7 @@ def report(
         reason=violation.reason,
         why=with_attempts_named(violation.why, finding.trace),
         queue=finding.queue.key,
-        scenario=str(path),
+        scenario=path,
         length=finding.trace.length,
         story=text,
         expected=expected,

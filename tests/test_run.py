@@ -235,6 +235,16 @@ def test_a_race_that_was_searched_in_part_is_no_complete_certificate() -> None:
     assert result.interrupted and not [pair for pair in result.clauses if pair.verdict == "pass"]
 
 
+def test_what_is_found_is_told_also_where_its_file_cannot_be_written(folder: Path) -> None:
+    (folder / ".fencepost").mkdir()
+    (folder / ".fencepost" / "failures").write_text("no folder")
+    outcome = went(planned(broken("complete-expired"), "FENCE-01"))
+    assert (outcome.fault, outcome.result.verdict) == ("", "fail")
+    (failure,) = outcome.result.failures
+    assert (failure.clause, failure.scenario) == ("FENCE-01", None)
+    assert "replay: not possible, for its file cannot be written below .fencepost: " in failure.story
+
+
 def test_a_fault_that_is_known_hides_no_other_in_a_race() -> None:
     """A completion after the lease breaks FENCE-01 in the very race in which the hook is handed a job too many."""
     late = mutant_named("sweep-hook-gets-read").change(CONTRACT.without("fence.complete", "lease_valid"))
