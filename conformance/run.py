@@ -119,7 +119,7 @@ def run(plan: Plan, listener: Listener, last_words: Callable[[Outcome], None] | 
                 over()
 
             _declare(plan, counts)
-            for queue in plan.queues if _asks_sequential(plan) else ():
+            for queue in plan.queues:
                 _sequential(plan, queue, counts, listener, check)
             for queue in plan.queues:
                 _interleaved(plan, queue, counts, listener, check)
@@ -205,6 +205,21 @@ def versions() -> dict[str, str]:
 
 
 def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, check: Callable[[], None]) -> None:
+    """Control the adapter, and examine the queue unless all that is asked for takes two actors."""
+    adapter = _made(plan)
+    with Session(adapter, adapter.serves(queue)) as session:
+        counts.unclaimed = list(unclaimed(adapter))
+        session.run(check_capabilities(session.driver))
+        before = descriptors()
+        if _asks_sequential(plan):
+            _examine(plan, session, queue, counts, listener, check)
+        check_growth(adapter, before)
+    check_closing(lambda: _made(plan), queue)
+
+
+def _examine(
+    plan: Plan, session: Session, queue: str, counts: _Counts, listener: Listener, check: Callable[[], None]
+) -> None:
     name = f"{queue}: scripts"
     listener.task(name, plan.profile.examples)
 
@@ -212,24 +227,17 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
         check()
         listener.advance(name)
 
-    adapter = _made(plan)
-    with Session(adapter, adapter.serves(queue)) as session:
-        counts.unclaimed = list(unclaimed(adapter))
-        session.run(check_capabilities(session.driver))
-        before = descriptors()
-        examination = Examination(session, plan.profile, plan.seed, FOLDER / "examples", on_example)
-        try:
-            for found in examination.violations(plan.clauses):
-                _note_failure(plan, session, found, counts, listener)
-        finally:
-            counts.examples += examination.examples
-            counts.steps += session.driver.steps
-            counts.complete |= {(clause, queue) for clause in examination.complete}
-            for clause, (checked, teeth) in examination.teeth().items():
-                counts.checked[clause, queue] = counts.checked.get((clause, queue), 0) + checked
-                counts.teeth[clause, queue] = counts.teeth.get((clause, queue), 0) + teeth
-        check_growth(adapter, before)
-    check_closing(lambda: _made(plan), queue)
+    examination = Examination(session, plan.profile, plan.seed, FOLDER / "examples", on_example)
+    try:
+        for found in examination.violations(plan.clauses):
+            _note_failure(plan, session, found, counts, listener)
+    finally:
+        counts.examples += examination.examples
+        counts.steps += session.driver.steps
+        counts.complete |= {(clause, queue) for clause in examination.complete}
+        for clause, (checked, teeth) in examination.teeth().items():
+            counts.checked[clause, queue] = counts.checked.get((clause, queue), 0) + checked
+            counts.teeth[clause, queue] = counts.teeth.get((clause, queue), 0) + teeth
 
 
 def _note_failure(plan: Plan, session: Session, found: Run, counts: _Counts, listener: Listener) -> None:
@@ -259,8 +267,9 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener, ch
         listener.advance(name)
 
     known = frozenset(failure.clause for failure in counts.failures if failure.queue == queue)
+    adapter, before = _made(plan), descriptors()
     for raced in race_all(
-        _made(plan),
+        adapter,
         queue,
         clauses=plan.clauses,
         known=known,
@@ -274,6 +283,7 @@ def _interleaved(plan: Plan, queue: str, counts: _Counts, listener: Listener, ch
             counts.schedules[place] = counts.schedules.get(place, 0) + certificate.schedules
         if raced.finding is not None:
             _note(plan, raced.finding, counts, listener)
+    check_growth(adapter, before)
 
 
 def _verdicts(plan: Plan, counts: _Counts, unfinished: bool) -> tuple[ClauseResult, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,15 +14,17 @@ import hostile
 import pytest
 from fencepost.adapters.contract import Adapter, Capabilities
 from fencepost.adapters.memory import MemoryAdapter
-from fencepost.adapters.reference.adapter import SqliteAdapter
+from fencepost.adapters.reference.adapter import ReferenceActor, SqliteAdapter
 from fencepost.adapters.reference.rules import CONTRACT
 from fencepost.adapters.sync import SyncAdapter, served
 from fencepost.conformance import races
 from fencepost.conformance.cli import call
 from fencepost.conformance.commands import replay
+from fencepost.conformance.controls import LEAK
 from fencepost.conformance.profiles import PROFILES
 from fencepost.conformance.run import Outcome
 from fencepost.conformance.watchdog import USUAL, Limits
+from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 from fencepost.reports.result import exit_code
 from runs import OWN, TINY, mutant_named, planned, went
@@ -142,6 +145,7 @@ from fencepost.conformance.run import run
 from fencepost.conformance.watchdog import Limits
 from runs import Watching, planned
 import dataclasses
+import os
 
 class Stuck(hostile.PlainActor):
     def complete(self, command, now):
@@ -319,6 +323,21 @@ def leaked() -> Iterator[None]:
     yield
     while hostile.Leaking.leaked:
         hostile.Leaking.leaked.pop().close()
+
+
+@pytest.mark.usefixtures("leaked")
+def test_what_leaks_is_told_by_a_run_of_races_alone_too() -> None:
+    class LeakingActor(ReferenceActor):
+        async def complete(self, command: c.Complete, now: int) -> o.Outcome:
+            hostile.Leaking.leaked += [Path(os.devnull).open() for _ in range(LEAK)]  # noqa: SIM115
+            return await super().complete(command, now)
+
+    class Leaking(SqliteAdapter):
+        def actor(self, worker: int) -> ReferenceActor:
+            return self._actors.setdefault(worker, LeakingActor(self, worker))
+
+    fault = faulted(tried(Leaking, "CANCEL-09", queue="backfill"))
+    assert "more files and connections are open than at the start" in fault
 
 
 @pytest.mark.usefixtures("leaked")
