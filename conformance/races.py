@@ -13,6 +13,7 @@ from fencepost.reports.result import Certificate
 from .examine import reduced
 from .findings import Finding
 from .interleave.engine import Certified, certify
+from .interleave.lanes import History
 from .interleave.played import Diverged, Stuck, Unplayable
 from .interleave.programs import Program, programs_of
 from .interleave.reduce_race import reduce_race
@@ -67,7 +68,13 @@ def race_all(
         for program in wanted:
             whole = False
             while not whole:
-                found = _certified(session, program, frozenset(reported), on_schedule)
+                seen: list[History] = []
+                try:
+                    found = _certified(session, program, frozenset(reported), seen, on_schedule)
+                except BaseException:  # however the search ends, what it had found is kept
+                    if seen:
+                        yield Raced(program, (), 0, _as_found(session, seen[0].trace, seen[0].violation))
+                    raise
                 raced = Raced(program, found.certificates, found.schedules)
                 if found.trace is None or found.violation is None:
                     yield raced
@@ -88,11 +95,18 @@ def race_all(
 
 
 def _certified(
-    session: Session, program: Program, excused: frozenset[str], on_schedule: Callable[[], None]
+    session: Session, program: Program, excused: frozenset[str], seen: list[History], on_schedule: Callable[[], None]
 ) -> Certified:
+    """Certify the program; `seen` gets the schedules that break a clause which is not excused."""
     adapter, spec = session.adapter, session.spec
+
+    def note(history: History) -> None:
+        if history.violation is not None and history.violation.clause not in excused:
+            seen.append(history)
+        on_schedule()
+
     try:
-        return session.run(certify(adapter, spec, program, excused=excused, on_schedule=lambda _: on_schedule()))
+        return session.run(certify(adapter, spec, program, excused=excused, on_schedule=note))
     except Unplayable as error:
         played = f"after schedule {error.schedule}" if error.schedule else "before any statement"
         raise AdapterError(
@@ -115,5 +129,6 @@ def _shortened(session: Session, trace: Trace, violation: Violation) -> Finding:
     return Finding(session.spec, shorter.trace, shorter.violation, trace.length)
 
 
-def _as_found(session: Session, trace: Trace, violation: Violation) -> Finding:
+def _as_found(session: Session, trace: Trace, violation: Violation | None) -> Finding:
+    assert violation is not None
     return Finding(session.spec, trace, violation, trace.length)

@@ -116,6 +116,23 @@ def test_a_race_that_was_found_is_kept_when_it_is_interrupted_while_it_is_shorte
     assert [failure.clause for failure in outcome.result.failures] == ["CLAIM-06"]
 
 
+def test_a_race_that_was_found_is_kept_when_its_search_is_interrupted() -> None:
+    """A fault of the statements alone does not end it: an illegal answer may come, which outranks it."""
+    make: Any = broken_by("claim-upgrades-read")
+    schedules = 0
+
+    def press() -> None:
+        nonlocal schedules
+        schedules += 1
+        if schedules == 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        for raced in races.race_all(make(), "backfill", clauses=frozenset({"CLAIM-11"}), on_schedule=press):
+            kept = raced
+    assert kept.finding is not None and kept.finding.violation.clause == "CLAIM-11"
+
+
 def test_a_race_that_was_found_is_kept_when_it_hangs_while_it_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(races, "reduce_race", lambda *_: hostile.never_async())
     make: Any = broken_by("claim-select-then-update")
