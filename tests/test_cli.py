@@ -146,7 +146,7 @@ def test_explore_shows_the_shortest_way_to_a_check(ask: Ask) -> None:
         (["run", "--seed=many"], "'many' is not a valid integer"),
         (["run", "--pg-dsn=postgresql://h/d", "--pg-image=postgres"], "give at most one of them"),
         (["run", "--json=/dev/null/result.json"], "give another place"),
-        (["run", "--json="], "that is a folder"),
+        (["run", "--json="], "--json: give a FILE, or leave the option out"),
         (["run", "--colour"], "No such option"),
         (["walk"], "No such command 'walk'"),
         (["explain", "CLAIM-99"], "did you mean CLAIM-"),
