@@ -210,10 +210,10 @@ def _sequential(plan: Plan, queue: str, counts: _Counts, listener: Listener, che
     with Session(adapter, adapter.serves(queue)) as session:
         counts.unclaimed = list(unclaimed(adapter))
         session.run(check_capabilities(session.driver))
-        before = descriptors()
         if _asks_sequential(plan):
+            before = descriptors()
             _examine(plan, session, queue, counts, listener, check)
-        check_growth(adapter, before)
+            check_growth(adapter, before)
     check_closing(lambda: _made(plan), queue)
 
 
