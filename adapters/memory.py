@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
-from fencepost.model.errors import WHAT, classify
+from fencepost.model.errors import LISTED, WHAT, classify
 from fencepost.model.queues import FAILED, PENDING, RUNNING, SKIPPED, SUCCEEDED, QueueSpec
 
 from .contract import Actor, Adapter, AdapterError, Capabilities, HookRun
@@ -152,20 +152,24 @@ class MemoryActor(Actor):
         return o.Accepted(store.cancelled)
 
     async def fail(self, command: c.Fail, now: int) -> o.Outcome:
-        """Retry, fail or cancel by the code's family (ERR-02, ERR-03, CANCEL-06, ATT-02)."""
+        """Retry, fail or cancel by the code's family (ERR-02, ERR-03, CANCEL-06, ATT-02); past a deadline that was
+        moved draw whether it is refused or final (DEAD-01).
+        """
         store = self._store
         code = command.code
         family = classify(code)
         if family is None or WHAT.get(family) != command.what:
             return o.REJECTED
-        job = store.held(command.handle, now)
-        if job is None:
+        job = store.leased(command.handle, now)
+        late = job is not None and job.deadline is not None and job.deadline <= now
+        if job is None or (late and store.coin()):
             return o.REJECTED
-        if store.spec.cancels and (job.cancel is not None or family == "CANCEL"):
+        called_off = family == "CANCEL" and (store.spec.cancels or (store.spec.ends_cancelled and store.coin()))
+        if job.cancel is not None or called_off:
             store.finish(job, store.cancelled, code if store.coin() else None, now)
             return o.Accepted(store.cancelled)
-        retried = family == "LEASE" or (family == "INFRA" and code in store.spec.retryable_codes)
-        if retried and job.attempts < job.max_attempts:
+        retried = family == "LEASE" or (family in LISTED and code in store.spec.retryable_codes)
+        if retried and not late and job.attempts < job.max_attempts:
             store.requeue(job, store.backoff(now), code)
             return o.Accepted(PENDING, job.due)
         store.finish(job, FAILED, code, now)
@@ -203,7 +207,7 @@ class MemoryActor(Actor):
         """
         store = self._store
         job = store.named(command.job)
-        if job.artifact is None or (job.status not in (RUNNING, SUCCEEDED) and store.coin()):
+        if job.artifact is None or (job.status != SUCCEEDED and store.coin()):
             return NO_ARTIFACT
         return o.Artifact(job.artifact)
 

@@ -120,6 +120,11 @@ class Store:
         """The job, if this handle is its current holder's and the lease is valid (FENCE-01, 02, 03, LEASE-04), and
         its deadline, which may have been moved, has not passed (DEAD-01).
         """
+        job = self.leased(handle, now)
+        return None if job is None or (job.deadline is not None and job.deadline <= now) else job
+
+    def leased(self, handle: c.Handle | c.HandleRef, now: int) -> Job | None:
+        """The same, whatever its deadline."""
         if isinstance(handle, c.HandleRef):
             raise AdapterError(f"{handle!r} names a step of a trace; bind it to the handle that the claim returned")
         job = self.jobs.get(handle.job)
@@ -130,7 +135,6 @@ class Store:
             or job.token != handle.token
             or job.expires is None
             or job.expires <= now
-            or (job.deadline is not None and job.deadline <= now)
         ):
             return None
         return job

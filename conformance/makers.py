@@ -10,7 +10,7 @@ from functools import cache
 from typing import TypeAlias
 
 from fencepost.model import commands as c
-from fencepost.model.choices import FAILURES, just_passed, leftover, meets
+from fencepost.model.choices import FAILURES, just_passed, leased, may_be_left, meets
 from fencepost.model.queues import PENDING, RUNNING, QueueSpec
 from fencepost.model.world import Record, World, expired, overdue, sweepable
 
@@ -174,7 +174,8 @@ def to_last(world: World, number: int) -> c.Command:
 
 def cancel_head(world: World, number: int) -> c.Command:
     """A parent's cancel of the oldest of several pending jobs, which then stands in the others' way (CLAIM-14)."""
-    return c.RequestCancel(_ordinals(world, PENDING)[0], True)
+    job = _ordinals(world, PENDING)[0]
+    return c.RequestCancel(job, not leased(world.jobs[job - 1], world.now))
 
 
 def to_due(world: World, number: int) -> c.Command:
@@ -305,7 +306,7 @@ _WRITES: tuple[tuple[str, Writer], ...] = (
 
 def cancel(world: World, number: int) -> c.RequestCancel:
     number, at = divmod(number, len(world.jobs))
-    return c.RequestCancel(at + 1, number % 3 == 0)
+    return c.RequestCancel(at + 1, number % 3 == 0 and not leased(world.jobs[at], world.now))
 
 
 def atomically(world: World, number: int) -> c.Command:
@@ -366,10 +367,15 @@ def read_artifact(world: World, number: int) -> c.Command:
 def plant_deadline(world: World, number: int) -> c.Command:
     """A deadline moved to now, or to soon (DEAD-01)."""
     number, at = divmod(number, len(world.jobs))
-    return c.Plant(at + 1, "deadline", (just_passed(world.spec), 1, world.spec.lease_seconds // 4)[number % 3])
+    seconds = (just_passed(world.spec), 1, world.spec.lease_seconds // 4)[number % 3]
+    record = world.jobs[at]
+    if record.status == PENDING and record.expires is not None:
+        seconds = max(seconds, record.expires - world.now)
+    return c.Plant(at + 1, "deadline", seconds)
 
 
 def plant_lease(world: World, number: int) -> c.Command:
     """A lease that is left on a pending job (CLAIM-15)."""
     pending = _ordinals(world, PENDING)
-    return c.Plant(pending[number % len(pending)], "lease", leftover(world.spec))
+    job = pending[number % len(pending)]
+    return c.Plant(job, "lease", may_be_left(world.jobs[job - 1], world.now))

@@ -29,7 +29,7 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     One that runs beyond the bounded clock runs just beyond it: no instant to come lies between (one tick
     before an expiry is still offered, hence two ticks), by any asker's reckoning. An ended job refuses everything
     alike, so its counts and all but its newest handle go: only that one's refusals have teeth, unless it is accepted
-    again (FENCE-05). Old handles are a set.
+    again (FENCE-05); of its deadline only that it has one. Old handles are a set.
     Of a cancel request its being there decides and, of a running job's where time is free, whether it is older than
     now (only then would a repeated one show, CANCEL-03). Where the clock is bounded, generations are too: of one
     job's, only being the newest, or spent, decides. So five kinds of checks are counted truly only where time is
@@ -55,7 +55,7 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
         if not (spec.repeats_complete and status == SUCCEEDED):
             issued = issued[-1:]
     if deadline is not None:
-        deadline = _deadline(deadline, now, bounds, spec) if status in (PENDING, RUNNING) else None
+        deadline = _deadline(deadline, now, bounds, spec) if status in (PENDING, RUNNING) else 0
     if until is not None and issued and spec.has_token:
         artifact = None if artifact is None else NEWEST
         token = NEWEST if issued[-1][1] == token and status in (PENDING, RUNNING) else SPENT

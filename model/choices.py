@@ -92,6 +92,22 @@ def leftover(spec: QueueSpec) -> int:
     return spec.lease_seconds // 4
 
 
+def may_be_left(record: Record, now: int) -> int:
+    """Seconds for which a lease may be left on this pending job: it must have expired when a sweep has to end the job,
+    since whether that then may be touched is an open question (REC-02, against CLAIM-02 and DEAD-01).
+    """
+    over = just_passed(record.spec)
+    if record.cancel is not None:
+        return over
+    usual = leftover(record.spec)
+    return usual if record.deadline is None else max(min(usual, record.deadline - now), over)
+
+
+def leased(record: Record, now: int) -> bool:
+    """Whether a valid lease is left on this pending job."""
+    return record.status == PENDING and record.expires is not None and record.expires > now
+
+
 def sweeps(spec: QueueSpec) -> tuple[c.Command, ...]:
     """The sweep that leads on to further states, if the queue can be asked for one."""
     if "recover" in spec.verbs:
@@ -121,7 +137,7 @@ def own(world: World, job: int) -> Iterator[c.Command]:
             yield c.Renew(handle)
         if "release" in verbs:
             yield c.Release(handle)
-        if "fail" in verbs:
+        if "fail" in verbs and not _late(record, world.now):
             yield c.Fail(handle, *FAILURES[0])
         if "acknowledge" in verbs:
             yield c.Acknowledge(handle)
@@ -131,12 +147,20 @@ def own(world: World, job: int) -> Iterator[c.Command]:
             yield c.PutArtifact(handle)
     if "request_cancel" in verbs:
         yield c.RequestCancel(job)
-        yield c.RequestCancel(job, True)
+        if not leased(record, world.now):
+            yield c.RequestCancel(job, True)
     if "plant" in verbs:
         if spec.deadline and record.status == RUNNING and not overdue(record, world.now):
             yield c.Plant(job, "deadline", just_passed(spec))
-        if spec.claims_by_id and record.status == PENDING and (record.expires is None or record.expires <= world.now):
-            yield c.Plant(job, "lease", leftover(spec))
+        if spec.claims_by_id and record.status == PENDING and not leased(record, world.now):
+            seconds = leftover(spec)
+            if may_be_left(record, world.now) == seconds:
+                yield c.Plant(job, "lease", seconds)
+
+
+def _late(record: Record, now: int) -> bool:
+    """Whether it is open what a failure of this job leads to: its lease may run on beyond its deadline (DEAD-01)."""
+    return record.status == RUNNING and overdue(record, now)
 
 
 def last(world: World, bounds: Bounds) -> Iterator[c.Command]:
@@ -173,7 +197,8 @@ def _last(world: World, bounds: Bounds) -> Iterator[c.Command]:
         yield from (c.Recover(1, c.Hook("poison", job)) for job in jobs)
     yield from (c.ReadArtifact(job) for job in jobs)
     for handle in handles(world):
-        yield from (c.Fail(handle, *failure) for failure in FAILURES[1:])
+        late = _late(world.jobs[handle.job - 1], world.now)  # type: ignore[operator]
+        yield from (c.Fail(handle, *failure) for failure in FAILURES[0 if late else 1 :])
         yield c.Checkpoint(handle)
         yield c.Atomically((c.Complete(handle),), "rollback")
     if "request_cancel" in spec.verbs:

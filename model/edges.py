@@ -176,14 +176,15 @@ class Edges:
         All of them see its status and whether a cancel was requested; a claim also whether it is due or past its
         deadline, for how long a lease is left on it and, where attempts have ids, whether it has had an attempt; a
         sweep who holds it, whether an asker's own lease would judge it otherwise, and whether this is a lease's last
-        tick. A record that the command may touch stands for itself.
+        tick, and of a pending job whether it has a deadline. A record that the command may touch stands for itself.
         """
         (record,) = self._jobs((number,))
         plain = (record.status, record.cancel is None)
         later = record.due is not None and record.due > now, overdue(record, now)
         left = record.expires if record.status == PENDING else None
         begun = bool(record.issued) and self.spec.fence == "attempt_id"
-        swept = differs_by_own_lease(record, now), record.expires == now + 1
+        dated = record.status == PENDING and record.deadline is not None
+        swept = differs_by_own_lease(record, now), record.expires == now + 1, dated
         face = (
             number if claimable(record, now) else self._aside((now, *plain, *later, left, begun), record, begun),
             number if sweepable(record, now) else self._aside((now, *plain, "swept", record.owner, *swept), record),

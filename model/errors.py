@@ -49,6 +49,10 @@ WHAT: dict[str, What] = {"CANCEL": "cancel", "LIMIT": "limit", "LEASE": "lease",
 """What must have happened for a code of this family to be recorded (ERR-03). FENCE is never recorded (ERR-02)."""
 
 
+LISTED = frozenset({"INFRA", "LIMIT"})
+"""Families of which a queue may retry codes that it lists (ERR-02)."""
+
+
 def classifier(exact: Mapping[str, str] = EXACT, patterns: Patterns = PATTERNS) -> Callable[[str], str | None]:
     """A function from an error code to its family, by these tables (None for a code of no family)."""
     matchers = [(family, re.compile("|".join(map(_expression, globs)))) for family, globs in patterns]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from . import commands as c
 from . import outcomes as o
 from .part import Answer, Judged
-from .queues import PENDING, RUNNING, SUCCEEDED
+from .queues import PENDING, SUCCEEDED
 from .view import mismatch
 from .world import AS_EXPECTED, SETUP, Check, Context, Record, Step, Violation, World
 
@@ -82,7 +82,8 @@ _READ = {
 def judge_read(record: Record, command: c.Command, answer: Answer, now: int) -> Judged:
     """A reader is given the current attempt's artifact or none, never an older one's (FENCE-04).
 
-    Of a job that is to run again, or has failed, the contract leaves open whether the last attempt's is still there.
+    Of a job that has not succeeded the contract leaves open whether its attempt's is there to be read: while it runs it
+    may be kept back, and once it is to run again, or has failed, it may be lost.
     """
     assert isinstance(answer, o.Artifact)
     current = record.artifact
@@ -90,7 +91,7 @@ def judge_read(record: Record, command: c.Command, answer: Answer, now: int) -> 
     if answer.attempt == current:
         # Only where some attempt could have stored one is there anything else to be given.
         return record, _READ[reason, bool(record.issued)]
-    if answer.attempt is None and record.status not in (RUNNING, SUCCEEDED):
+    if answer.attempt is None and record.status != SUCCEEDED:
         return record, _READ[reason, False]
     check = _READ[reason, True][0]
     given = "no artifact" if answer.attempt is None else f"the artifact of attempt {answer.attempt}"

@@ -43,7 +43,7 @@ def outcomes(world: World, command: c.Command, context: Context) -> Iterator[o.O
         case c.ReadArtifact(job=int() as job):
             record = world.jobs[job - 1]
             yield o.Artifact(record.artifact)
-            if record.artifact is not None and record.status not in (RUNNING, SUCCEEDED):
+            if record.artifact is not None and record.status != SUCCEEDED:
                 yield o.Artifact(None)
         case c.Recover() | c.Tick() | c.StartUp():
             yield from _sweeps(world, command, now)
@@ -76,9 +76,13 @@ def backoff(record: Record) -> int:
 
 def _current(world: World, handle: c.Handle, now: int) -> bool:
     record = world.jobs[handle.job - 1]  # type: ignore[operator]
+    return _leased(record, handle, now) and not _late(record, now)
+
+
+def _leased(record: Record, handle: c.Handle, now: int) -> bool:
     same = record.owner == handle.worker and record.token == handle.token
     valid = record.expires is not None and record.expires > now
-    return record.status == RUNNING and same and valid and not _late(record, now)
+    return record.status == RUNNING and same and valid
 
 
 def _late(record: Record, now: int) -> bool:
@@ -127,6 +131,9 @@ def _writes(world: World, command: c.HandleCommand, handle: c.Handle, now: int) 
         return
     if not _current(world, handle, now):
         yield o.REJECTED
+        if isinstance(command, c.Fail) and _leased(record, handle, now):
+            spent = record._replace(attempts=record.max_attempts)
+            yield from (each for each in _failures(spent, command, now) if each != o.REJECTED)
         return
     cancel = record.cancel is not None
     match command:
@@ -146,19 +153,23 @@ def _writes(world: World, command: c.HandleCommand, handle: c.Handle, now: int) 
         case c.Acknowledge():
             yield o.Accepted(spell(CANCELLED)) if cancel else o.REJECTED
         case c.Fail():
-            yield _failure(record, command, now)
+            yield from _failures(record, command, now)
 
 
-def _failure(record: Record, fail: c.Fail, now: int) -> o.Outcome:
-    family = classify(fail.code)
+def _failures(record: Record, fail: c.Fail, now: int) -> Iterator[o.Outcome]:
+    family, spec = classify(fail.code), record.spec
     if family is None or WHAT.get(family) != fail.what:
-        return o.REJECTED
-    if record.cancel is not None or (family == "CANCEL" and record.spec.cancels):
-        return o.Accepted(record.spec.spell(CANCELLED))
-    retry = family == "LEASE" or fail.code in record.spec.retryable_codes
+        yield o.REJECTED
+        return
+    if record.cancel is not None or (family == "CANCEL" and spec.cancelled in spec.terminal):
+        yield o.Accepted(spec.cancelled)
+        if spec.cancels:
+            return
+    retry = family == "LEASE" or (family in ("INFRA", "LIMIT") and fail.code in spec.retryable_codes)
     if retry and record.attempts < record.max_attempts:
-        return o.Accepted(PENDING, now + backoff(record) if record.spec.backs_off else None)
-    return o.Accepted(FAILED)
+        yield o.Accepted(PENDING, now + backoff(record) if spec.backs_off else None)
+    else:
+        yield o.Accepted(FAILED)
 
 
 def _sweeps(world: World, command: c.Command, now: int) -> Iterator[o.Outcome]:

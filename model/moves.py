@@ -32,6 +32,7 @@ _SWEEP_CANCELLED = Check("CANCEL-05", "sweep: expired with a cancel request", Tr
 _REQUEUED = Check("REC-01", "sweep: expired, re-queued", True)
 _EXHAUSTED = Check("REC-03", "sweep: expired, budget used up", True)
 _SWEPT_ONCE = Check("REC-07", "sweep: a job that nothing is left to do for", True)
+IN_TIME = Check("DEAD-01", "sweep: pending before its deadline", True)
 _VALID = Check("REC-02", "sweep: valid lease untouched", True)
 _LAST_TICK = Check("REC-02", "sweep: valid lease untouched in its last tick", True)
 RECORDED = Check("LEASE-07", "sweep: expiry as recorded", True)
@@ -134,12 +135,16 @@ def claim_fault(record: Record, now: int) -> Check | None:
 
 
 def only_fault(record: Record, now: int) -> bool:
-    """Whether just one predicate keeps this job from being claimed, so that leaving it has teeth."""
+    """Whether just one predicate keeps this job from being claimed, so that leaving it has teeth.
+
+    Of a job that has ended a deadline is taken to have passed, or to be about to.
+    """
+    ended = record.status not in (PENDING, RUNNING)
     faults = (
         (record.status != PENDING)
         + (record.cancel is not None)
         + (record.due is not None and record.due > now)
-        + overdue(record, now)
+        + (record.deadline is not None if ended else overdue(record, now))
         + (record.status == PENDING and record.expires is not None and record.expires > now)
     )
     return faults == 1
@@ -249,7 +254,8 @@ def own_leftover(record: Record, command: c.Command) -> bool:
 
 def differs_by_own_lease(record: Record, now: int) -> bool:
     """Whether an asker that judged expiry by its own configured lease would come to another answer (LEASE-07)."""
-    if record.status != RUNNING or record.expires is None:
+    # What is past its deadline a sweep may judge by that alone.
+    if record.status != RUNNING or record.expires is None or overdue(record, now):
         return False
     by_own = record.expires - record.lease + record.spec.lease_seconds
     return (by_own <= now) != (record.expires <= now)
@@ -257,9 +263,13 @@ def differs_by_own_lease(record: Record, now: int) -> bool:
 
 def swept_wrongly(record: Record, command: c.Command, now: int) -> Violation:
     """The clause that a sweep breaks by moving this job at `now`."""
+    if record.status == PENDING:
+        check = _SWEPT_ONCE if record.deadline is None else IN_TIME
+        until = "" if record.deadline is None else f", its deadline is at +{record.deadline} s, it is +{now} s"
+        return Violation(check.clause, check.reason, f"the job is pending and nobody cancelled it{until}")
     if record.status != RUNNING:
-        why = f"the job was {record.status}; a sweep moves each job at most once and overwrites nothing newer"
-        return Violation(_SWEPT_ONCE.clause, _SWEPT_ONCE.reason, why)
+        why = f"the job has ended {record.status}, and the sweep moved it"
+        return Violation("TERM-02", f"{command.verb}: terminal row", why)
     check = valid_lease(record, command, now)
     return Violation(
         check.clause, check.reason, f"w{record.owner}'s lease is valid until +{record.expires} s, it is +{now} s"

@@ -59,7 +59,7 @@ class QueueSpec:
     backoff_seconds: int | None = None
     """Base of the exponential back-off (CLAIM-03, ATT-02); None: a retried job is due at once."""
     retryable_codes: frozenset[str] = frozenset()
-    """INFRA codes that are retried (ERR-02)."""
+    """INFRA and LIMIT codes that are retried (ERR-02)."""
     terminal: frozenset[str] = frozenset({SUCCEEDED, FAILED, CANCELLED})
     """What a job may end in, in the queue's own spelling (TERM-01). With `skipped` among them it serves `skip`."""
     bounds: tuple[int, int] = (1, 1)
@@ -95,6 +95,8 @@ class QueueSpec:
     """Whether a retried job is due only later (CLAIM-03, ATT-02)."""
     skips: bool = field(init=False)
     """Whether a job may end `skipped` (R§2.1)."""
+    ends_cancelled: bool = field(init=False)
+    """Whether a job may end `cancelled`, also where nobody can ask for that (ERR-02)."""
     verbs: frozenset[str] = field(init=False)
     """The verbs that this queue serves, by name."""
 
@@ -113,6 +115,7 @@ class QueueSpec:
         object.__setattr__(self, "counts_generations", self.fence == "generation")
         object.__setattr__(self, "backs_off", self.backoff_seconds is not None)
         object.__setattr__(self, "skips", SKIPPED in self.terminal)
+        object.__setattr__(self, "ends_cancelled", self.cancelled in self.terminal)
         object.__setattr__(self, "verbs", verbs - self.without)
 
     def column(self, standard: str) -> str:

@@ -26,6 +26,8 @@ class _Race(NamedTuple):
     clause: str
 
 
+_MOVES: tuple[type[c.Command], ...] = (*c.HANDLE_COMMANDS, c.RequestCancel, *c.SWEEPS)
+"""What brings a job to a state that a sweep beside it has not read."""
 _RACES = (
     _Race("claim: running job", (c.Claim,), "CLAIM-06"),
     _Race("claim: cancel requested", (c.RequestCancel,), "CANCEL-09"),
@@ -33,6 +35,8 @@ _RACES = (
     _Race("cancel: ", (c.Claim, c.Complete), "CANCEL-09"),
     _Race("complete: after a cancel request", (c.RequestCancel,), "CANCEL-09"),
     _Race("sweep: expired with a cancel request", (c.RequestCancel,), "REC-07"),
+    _Race("sweep: pending before its deadline", _MOVES, "REC-07"),
+    *(_Race(f"{kind.verb}: terminal row", _MOVES, "REC-07") for kind in c.SWEEPS),
 )
 """First match first. A part that no line names breaks the clause that it would break alone: that of the clause-naming
 table for a write, REC-07 for a sweep over a newer state, REC-02 for a sweep of a renewed lease."""

@@ -108,7 +108,7 @@ _BY_VERB: dict[type, dict[str, str]] = {
     c.Fail: {"": "TERM-03", "attempts": "ATT-01"},
     c.Skip: {"": "TERM-03", "attempts": "ATT-01"},
     c.Release: {"": "REL-01"},
-    c.PutArtifact: {"": "FENCE-04"},
+    c.PutArtifact: {"": "FENCE-04", "attempts": "ATT-01"},
     c.Acknowledge: {"": "TERM-03", "status": "CANCEL-04"},
     c.RequestCancel: {"": "CANCEL-01"},
     c.Recover: {"": "REC-01", "attempts": "REC-03", "max_attempts": "REC-03"},
@@ -116,6 +116,10 @@ _BY_VERB: dict[type, dict[str, str]] = {
     c.StartUp: {"": "REC-01", "attempts": "REC-03", "max_attempts": "REC-03"},
 }
 """Which clause a wrong field breaks after this command, where no finer rule of `blame` applies."""
+
+
+_LEASE_LEFT = "expires", PENDING
+"""A lease on a row that was swept without having run: that a sweep ends leases, REC-01 says of those that ran."""
 
 
 def blame(
@@ -145,7 +149,7 @@ def blame(
     elif kind in c.SWEEPS:
         if wrong.field in ("token", "due") and not _same(wrong, before) and any(_same(wrong, each) for each in others):
             clause, reason = "REC-09", PER_ROW
-        elif wrong.field == "finished" and after.status != PENDING:
+        elif after.status != PENDING and (wrong.field == "finished" or (wrong.field, before.status) == _LEASE_LEFT):
             clause = "TERM-03"
     if row == old and isinstance(command, c.HandleCommand):
         clause, reason = "FENCE-06", row_reason(command, after.status)
@@ -232,6 +236,8 @@ def row_fault(
     command = part.command
     if type(command) is c.Claim:
         return _claim_fault(part.job, command, row, now)
+    if type(command) is c.Fail and after.status in (PENDING, CANCELLED) and after.spec.stores_code:
+        return _other_family(part.job, command, after, row)
     if after.status in (PENDING, RUNNING):
         if type(command) is c.RequestCancel and old is not None and row != old._replace(cancel=row.cancel):
             clause = _cancel_clause(before, "")
@@ -261,13 +267,26 @@ def _error_fault(job: int, command: c.Command, after: Record, row: Row, now: int
         if family is None:
             why = f"job {job}: a failed job needs an error code of a known family, has {error or 'none'}"
             return Violation("TERM-03", row_reason(command, status), why)
-        if type(command) is c.Fail and family != classify(command.code):
+        missed = overdue(after, now) and family in ("LEASE", "LIMIT")  # the deadline may be what is recorded
+        if type(command) is c.Fail and family != classify(command.code) and not missed:
             why = f"job {job}: {command.code} happened, {error} ({family}) is recorded"
             return Violation("ERR-03", row_reason(command, status), why)
     elif type(command) in c.SWEEPS and family not in ("LEASE", "LIMIT"):
         why = f"job {job}: recovery must record a LEASE or LIMIT code, has {error or 'none'}"
         return Violation("REC-01", row_reason(command, status), why)
     return None
+
+
+def _other_family(job: int, fail: c.Fail, after: Record, row: Row) -> Violation | None:
+    """A code in the row of a failure that was retried or called off, of another family than what happened (ERR-03).
+
+    Whether such a row keeps a code, and whether one that was called off says that instead, the contract leaves open.
+    """
+    happened, stored = classify(fail.code), None if row.error is None else classify(row.error)
+    if stored in (None, happened) or (after.status == CANCELLED and stored == "CANCEL"):
+        return None
+    why = f"job {job}: {fail.code} happened, {row.error} ({stored}) is recorded"
+    return Violation("ERR-03", row_reason(fail, after.status), why)
 
 
 def _claim_fault(job: int, claim: c.Claim, row: Row, now: int) -> Violation | None:
@@ -380,7 +399,7 @@ def _view_clauses(kind: type, status: str, spec: QueueSpec, stored: bool) -> set
         clauses = {"CANCEL-02" if status == RUNNING else "CANCEL-01"}
     if kind is c.Fail and status == PENDING:
         clauses = {"ATT-01", "ATT-02", "FENCE-06"}
-    if kind is c.Fail and status == FAILED and spec.stores_code:
+    if kind is c.Fail and spec.stores_code:
         clauses.add("ERR-03")
     if spec.artifacts and kind is not c.Claim:
         clauses.add("FENCE-04")

@@ -5,7 +5,7 @@ Completeness binds only an operation that nothing overlapped (contract.md, "Over
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from . import commands as c
 from . import outcomes as o
 from .moves import (
     ASKED_FOR,
+    IN_TIME,
     OWN_PREFIX,
     RECORDED,
     claim_fault,
@@ -242,7 +243,7 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     if must and raises:
         if not outcome.failed and left:  # the hook was not given what it raises for
             return _left(world, command, left[0], now)
-        failed = _after_failed_batch(world, command, must, left)
+        failed = _after_failed_batch(world, command, must, left, now)
         if isinstance(failed, Violation):
             return failed
         if not outcome.failed:
@@ -271,6 +272,24 @@ def whole_sweep(world: World, command: c.Command, outcome: o.Outcome, context: C
     return tuple(checks)
 
 
+def _last_of_its_kind(world: World, moved: list[int], left: list[int], batch: int, now: int) -> bool:
+    """Whether the rows that were left can have been a last batch, which was not full: of all rows, of those of one
+    status, or of those of which one thing becomes.
+    """
+
+    def status(job: int) -> str:
+        return world.jobs[job - 1].status
+
+    def branch(job: int) -> tuple[str, str]:
+        return status(job), recover_target(world.jobs[job - 1], now)[0]
+
+    kinds: tuple[Callable[[int], object], ...] = (lambda job: "", status, branch)
+    return any(
+        len({kind(job) for job in left}) == 1 and not sum(kind(job) == kind(left[0]) for job in moved) % batch
+        for kind in kinds
+    )
+
+
 def _kept_by_another(world: World, job: int, now: int) -> bool:
     """Whether the worker whose lease of this job ran out holds another job, and might be taken for alive by that."""
     record = world.jobs[job - 1]
@@ -293,9 +312,14 @@ def _spared(world: World, command: c.Command, must: list[int], now: int) -> list
     """What the sweep rightly left alone."""
     found: list[Check] = []
     for n, record in enumerate(world.jobs, 1):
-        if record.status != RUNNING or n in must:
+        if n in must:
             continue
-        check = valid_lease(record, command, now)
+        if record.status == RUNNING:
+            check = valid_lease(record, command, now)
+        elif record.status == PENDING and record.deadline is not None:
+            check = IN_TIME
+        else:
+            continue
         if check not in found:
             found.append(check)
     return found
@@ -329,18 +353,18 @@ def _hook_of_sweep_raised(
             return swept_wrongly(world.jobs[job - 1], command, context.now)
     if not must:
         return Violation("REC-08", _BY_ITSELF, "nothing was there to be swept, so the hook had no business to run")
-    failed = _after_failed_batch(world, command, must, must)
+    failed = _after_failed_batch(world, command, must, must, context.now)
     if not isinstance(failed, Violation) and (not given or (hook.kind == "poison" and hook.job not in given)):
         return Violation(_GIVEN.clause, _GIVEN.reason, f"the hook was given {given}, to be moved were {must}")
     return failed
 
 
-def _after_failed_batch(world: World, command: c.Command, must: list[int], left: list[int]) -> Whole:
+def _after_failed_batch(world: World, command: c.Command, must: list[int], left: list[int], now: int) -> Whole:
     """A hook raised: its batch is rolled back whole, rows outside it move all the same (REC-08, REC-12).
 
     REC-12 is read narrowly: the sweep itself gets past the failed batch, since a later one would meet it again. Only
-    where every batch fails, or the sweep is cancelled, everything is left. Rows may be swept in any order, and pending
-    ones apart from running ones; but each batch is full unless there were no more rows.
+    where every batch fails, or the sweep is cancelled, everything is left. Rows may be swept in any order, and apart by
+    what they are or by what becomes of them; but each batch is full unless there were no more rows of its kind.
     """
     assert type(command) is c.Recover and command.hook is not None
     hook, batch = command.hook, command.batch
@@ -355,8 +379,7 @@ def _after_failed_batch(world: World, command: c.Command, must: list[int], left:
         why = f"jobs {left} were left; only the failed batch of at most {batch} may be"
         return Violation(_PAST.clause, _PAST.reason, why)
     moved = [job for job in must if job not in left]
-    alike = [job for job in moved if world.jobs[job - 1].status == world.jobs[hook.job - 1].status]
-    if len(left) < batch and len(moved) % batch and len(alike) % batch:
+    if len(left) < batch and not _last_of_its_kind(world, moved, left, batch, now):
         why = f"jobs {moved} moved and {left} did not, but a batch of {batch} is rolled back whole"
         return Violation(_SWEEP_ROLLED_BACK.clause, _SWEEP_ROLLED_BACK.reason, why)
     return (_SWEEP_ROLLED_BACK, _PAST) if len(must) > batch else (_SWEEP_ROLLED_BACK,)

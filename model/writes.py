@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from . import commands as c
 from . import outcomes as o
-from .errors import WHAT, classify
+from .errors import LISTED, WHAT, classify
 from .part import Answer, Judged, requeued, spelling, terminal
 from .queues import CANCELLED, FAILED, PENDING, RUNNING, SKIPPED, SUCCEEDED
 from .world import Check, Checks, Record, Violation, holder, lease_end, overdue
@@ -92,12 +92,19 @@ def fail_target(record: Record, fail: c.Fail) -> tuple[str, Check]:
         if record.spec.cancels:
             return CANCELLED, Check("ERR-02", "fail: CANCEL family ends cancelled", True)
         return FAILED, Check("ERR-02", "fail: CANCEL family ends failed", record.attempts < record.max_attempts)
-    if family == "LEASE" or (family == "INFRA" and fail.code in record.spec.retryable_codes):
+    if family == "LEASE" or (family in LISTED and fail.code in record.spec.retryable_codes):
         if record.attempts < record.max_attempts:
             return PENDING, Check("ATT-02", f"fail: {family} retried", True)
         return FAILED, Check("ATT-02", f"fail: {family}, budget of {record.max_attempts} used up", True)
     # Without budget a retry would come to the same, so only a job that has some left can tell.
     return FAILED, Check("ERR-02", f"fail: {family} not retried", record.attempts < record.max_attempts)
+
+
+def may_call_off(record: Record, fail: c.Fail) -> bool:
+    """Whether this failure may end a job `cancelled` that nobody can have cancelled: the queue has that end, and the
+    code says so (ERR-02). It may end `failed` as well.
+    """
+    return record.spec.ends_cancelled and not record.spec.cancels and classify(fail.code) == "CANCEL"
 
 
 def _teeth(record: Record, command: c.HandleCommand, handle: c.Handle, now: int, at: Standing) -> bool:
@@ -158,6 +165,8 @@ def judge_write(record: Record, command: c.Command, answer: Answer, now: int) ->
         if not accepted:
             return record, _REFUSED[kind, at, _teeth(record, command, handle, now, at)]
         check = _REFUSED[kind, at, True][0]
+        if at is OVERDUE and kind is c.Fail and refusal_of_code(command) is None:  # type: ignore[arg-type]
+            return _failed_late(record, command, answer, check)  # type: ignore[arg-type]
         return Violation(check.clause, check.reason, f"must be rejected: {_because(at, record, handle)}")
     refused = _own_refusal(record, command)
     if refused is not None:
@@ -266,6 +275,8 @@ def _uploaded(record: Record, command: c.PutArtifact, answer: o.Accepted, now: i
 
 def _failed(record: Record, command: c.Fail, answer: o.Accepted, now: int) -> Judged:
     status, check = fail_target(record, command)
+    if may_call_off(record, command) and answer.status == record.spec.cancelled:
+        status = CANCELLED
     if status != PENDING:
         return _end(record, status, answer, check, "this failure must end in", command)
     wrong = spelling(record, command, PENDING, answer.status, check, "this failure must leave the job")
@@ -283,6 +294,16 @@ def _failed(record: Record, command: c.Fail, answer: o.Accepted, now: int) -> Ju
     if record.spec.backs_off:
         checks += (_LATER,)
     return requeued(record, record.token, record.attempts, answer.due), checks
+
+
+def _failed_late(record: Record, command: c.Fail, answer: o.Accepted, check: Check) -> Judged:
+    """A failure past a deadline that was moved, so that the lease runs on: refused like any other write, or final
+    (DEAD-01).
+    """
+    status = fail_target(record._replace(attempts=record.max_attempts), command)[0]
+    if may_call_off(record, command) and answer.status == record.spec.cancelled:
+        status = CANCELLED
+    return _end(record, status, answer, check, "a failure past the deadline is not retried, and ends", command)
 
 
 def _instant(tick: int | None) -> str:

@@ -43,7 +43,7 @@ REACHED: dict[str, set[str]] = {
         "fail: CANCEL family ends cancelled", "fail: CONTENT not retried", "fail: FENCE code",
         "fail: INFRA not retried", "fail: LIMIT not retried",
     },
-    "ERR-03": {"fail: code of another family", "fail: failed row"},
+    "ERR-03": {"fail: cancelled row", "fail: code of another family", "fail: failed row", "fail: pending row"},
     "FENCE-01": {
         "acknowledge: another row", "acknowledge: expired", "acknowledge: expired in this tick", "acknowledge: held",
         "acknowledge: held in its last tick", "checkpoint: another row", "complete: another row", "complete: expired",
@@ -148,6 +148,7 @@ MORE: dict[str, dict[str, set[str]]] = {
         "TERM-04": {"skip: cancelled row"},
     },
     "build": {
+        "ATT-01": {"put_artifact: running row"},
         "CLAIM-01": {"claim: running job, asked for by its id", "claim: terminal job, asked for by its id"},
         "CLAIM-04": {
             "claim: deadline passed", "claim: deadline passed, asked for by its id", "claim: lease cut to the deadline",
@@ -159,7 +160,8 @@ MORE: dict[str, dict[str, set[str]]] = {
         "CLAIM-08": {"claim: oldest first, free in this very tick"},
         "DEAD-01": {
             "complete: deadline passed", "fail: deadline passed", "put_artifact: deadline passed",
-            "release: deadline passed", "sweep: expired past its deadline", "sweep: pending past its deadline",
+            "release: deadline passed", "sweep: expired past its deadline", "sweep: pending before its deadline",
+            "sweep: pending past its deadline",
         },
         "ERR-02": {"fail: CANCEL family ends failed"},
         "FENCE-01": {
@@ -204,7 +206,7 @@ MORE: dict[str, dict[str, set[str]]] = {
 """What generations and a back-off add; what skips add; what deadlines, attempts, artifacts and claims of one job do."""
 
 LESS: dict[str, dict[str, set[str]]] = {
-    "build": {"ERR-03": {"fail: failed row"}, "TERM-02": {"atomically: terminal row"}},
+    "build": {"ERR-03": {"fail: failed row", "fail: pending row"}, "TERM-02": {"atomically: terminal row"}},
 }
 """What is tested otherwise, or not: no code is stored, and of what a caller's transaction holds only a cancel looks at
 others' rows.

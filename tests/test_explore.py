@@ -46,13 +46,13 @@ def edges_of(world: World, commands: Iterator[c.Command]) -> Iterator[tuple[c.Co
         (BACKFILL, Bounds(jobs=1, workers=3, budgets=(3,), until=600), 232, 3362),
         (MUTATION, Bounds(jobs=1, workers=2, budgets=(2,), until=60), 351, 5290),
         (BACKFILL, Bounds(jobs=2, workers=2, budgets=(2, 1), until=300), 6817, 154675),
-        (BUILD, Bounds(jobs=1, workers=1, budgets=(1,), until=960), 329, 3024),
-        (BUILD, Bounds(jobs=1, workers=2, budgets=(2,), until=960), 1043, 13776),
+        (BUILD, Bounds(jobs=1, workers=1, budgets=(1,), until=960), 272, 2402),
+        (BUILD, Bounds(jobs=1, workers=2, budgets=(2,), until=960), 838, 10452),
         (SCREENSHOT, Bounds(jobs=1, workers=3, budgets=(3,), until=600), 236, 3842),
         (SCREENSHOT, Bounds(jobs=2, workers=2, budgets=(2, 1), until=300), 7151, 180675),
         (BACKFILL, Bounds(depth=6), 1925, 10854),
         (MUTATION, Bounds(depth=6), 3327, 18449),
-        (BUILD, Bounds(depth=5), 2384, 6557),
+        (BUILD, Bounds(depth=5), 2388, 6429),
         (SCREENSHOT, Bounds(depth=6), 2064, 12738),
         (BACKFILL, Bounds(jobs=2, workers=3, budgets=(3,), until=600), 54406, 1593164),
     ],
@@ -202,7 +202,7 @@ def test_merged_worlds_cannot_be_told_apart(spec: QueueSpec, small: str) -> None
         key = edges.state(world)
         merged += key in behaviour
         assert behaviour.setdefault(key, found) == found, world
-    assert merged > 100
+    assert merged > 90
 
 
 @BOTH

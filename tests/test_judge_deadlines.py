@@ -130,8 +130,60 @@ def test_a_sweep_ends_a_pending_job_from_its_deadline_on(spec: QueueSpec, offset
         assert broken(judged(job, c.StartUp(1), o.Recovered(dml=0))) == named
         assert broken(judged(job, c.Tick(), o.Recovered(dml=0))) == ("REC-04", "tick: recovers")
     else:
-        assert judge(job, c.Recover(), o.Recovered(dml=0)) == "right"
-        assert broken(judged(job, c.Recover(), moved("failed"), failed))[0] == "REC-07"
+        named = "DEAD-01", "sweep: pending before its deadline"
+        assert checks_of(judged(job, c.Recover(), o.Recovered(dml=0)))[named]
+        assert broken(judged(job, c.Recover(), moved("failed"), failed)) == named
+        undated = pending(spec)
+        assert named not in checks_of(judged(undated, c.Recover(), o.Recovered(dml=0)))
+        assert broken(judged(undated, c.Recover(), moved("failed"), row_of(undated)))[0] == "REC-07"
+
+
+def test_a_pending_job_that_a_sweep_ended_keeps_no_lease() -> None:
+    job = build(**unheld("pending"), deadline=NOW)._replace(expires=NOW)
+    kept = row_of(job._replace(status="failed"))
+    assert broken(judged(job, c.Recover(), moved("failed"), kept)) == ("TERM-03", "sweep: failed row")
+    lost = build(expires=NOW, attempts=3)
+    kept = row_of(lost._replace(status="failed", owner=0))
+    assert broken(judged(lost, c.Recover(), moved("failed"), kept)) == ("REC-01", "sweep: failed row")
+
+
+LATE = build(deadline=NOW)
+"""Its deadline was moved, so that its lease runs on beyond it."""
+RETRIED = c.Fail(ATTEMPT, "lease", "PAGE_JOB_INTERRUPTED")
+PAST = "DEAD-01", "fail: deadline passed"
+
+
+def test_a_failure_past_a_deadline_is_refused_or_final_and_never_retried() -> None:
+    assert checks_of(judged(LATE, RETRIED, o.REJECTED))[PAST]
+    ended = row_of(LATE._replace(**unheld("failed")))
+    assert checks_of(judged(LATE, RETRIED, o.Accepted("failed"), ended))[PAST]
+    again = row_of(LATE._replace(**unheld("pending")))
+    assert broken(judged(LATE, RETRIED, o.Accepted("pending"), again)) == PAST
+    assert broken(judged(LATE, RETRIED, o.Accepted("failed"), again))[0] == "TERM-03"
+    for write in (c.Complete, c.Release, c.PutArtifact):
+        assert broken(judged(LATE, write(ATTEMPT), o.Accepted("running"), ended))[0] == "DEAD-01"
+
+
+def test_a_code_that_nobody_may_fail_with_is_refused_past_a_deadline_too() -> None:
+    ended = row_of(LATE._replace(**unheld("failed")))
+    wrong = c.Fail(ATTEMPT, "infra", "PAGE_VALIDATION_FAILED")
+    assert checks_of(judged(LATE, wrong, o.REJECTED))
+    assert broken(judged(LATE, wrong, o.Accepted("failed"), ended)) == PAST
+
+
+def test_past_a_deadline_a_failure_may_say_so_in_its_code() -> None:
+    job = record(DATED, deadline=NOW)
+    infra = c.Fail(c.Handle(1, 1), "infra", "RENDER_SERVICE_UNAVAILABLE")
+    for code, clause in (
+        ("RENDER_SERVICE_UNAVAILABLE", "right"), ("LEASE_TIMEOUT_DEADLINE", "right"),
+        ("PAGE_VALIDATION_FAILED", "ERR-03"), (None, "TERM-03"),
+    ):  # fmt: skip
+        ended = row_of(job._replace(**unheld("failed")), error=code)
+        assert judge(job, infra, o.Accepted("failed"), ended) == clause
+    asked = job._replace(cancel=50)
+    cancelled = row_of(asked._replace(**unheld("cancelled")))
+    assert judge(asked, infra, o.Accepted("cancelled"), cancelled) == "right"
+    assert judge(asked, infra, o.Accepted("failed"), row_of(asked._replace(**unheld("failed")))) == "DEAD-01"
 
 
 @BOTH

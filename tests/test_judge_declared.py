@@ -75,7 +75,7 @@ def test_a_skipped_job_is_over() -> None:
     assert broken(judged(job, c.RequestCancel(1), o.CancelAnswer("recorded"))) == ("CANCEL-03", "cancel: terminal")
     assert broken(judged(job, c.Claim(1), o.Claimed((c.Handle(1, 1),)))) == ("CLAIM-01", "claim: terminal job")
     swept = o.Recovered((o.RecoveredRow(1, "pending"),), 1)
-    assert broken(judged(job, c.Recover(), swept)) == ("REC-07", "sweep: a job that nothing is left to do for")
+    assert broken(judged(job, c.Recover(), swept)) == ("TERM-02", "recover: terminal row")
 
 
 # ---------------------------------------------------------------------------------------------- repeated completions
@@ -193,6 +193,62 @@ def test_where_there_is_a_cancel_such_a_failure_ends_cancelled() -> None:
     named = "ERR-02", "fail: CANCEL family ends cancelled"
     assert checks_of(judged(job, fail, o.Accepted("cancelled"), cancelled))[named]
     assert answered(job, fail, "failed") == named
+
+
+OPEN_ENDED = replace(BACKFILL, key="open-ended", cancels=False)
+"""It may end jobs as cancelled, though nobody can ask for that."""
+
+
+def test_where_only_the_end_is_there_and_no_cancel_such_a_failure_may_end_either_way() -> None:
+    job = record(OPEN_ENDED)
+    fail = c.Fail(c.Handle(1, 1), "cancel", "AI_RUN_CANCELLED")
+    named = "ERR-02", "fail: CANCEL family ends failed"
+    for status in ("failed", "cancelled"):
+        ended = row_of(job._replace(**unheld(status)), error="AI_RUN_CANCELLED")
+        assert checks_of(judged(job, fail, o.Accepted(status), ended))[named]
+    assert answered(job, fail, "pending") == named
+
+
+def test_a_limit_is_retried_where_the_queue_lists_its_code_and_there_alone() -> None:
+    listing = replace(BACKFILL, key="listing", retryable_codes=frozenset({"RENDER_QUEUE_FULL"}))
+    for spec, status in ((listing, "pending"), (BACKFILL, "failed")):
+        job = record(spec)
+        after = row_of(job._replace(**unheld(status)), error="RENDER_QUEUE_FULL")
+        full = c.Fail(c.Handle(1, 1), "limit", "RENDER_QUEUE_FULL")
+        assert judge(job, full, o.Accepted(status), after) == "right"
+        assert answered(job, full, "failed" if status == "pending" else "pending")[0] in ("ATT-02", "ERR-02")
+
+
+@pytest.mark.parametrize(
+    ("code", "stored", "clause"),
+    [
+        ("RENDER_SERVICE_UNAVAILABLE", None, "right"),
+        ("RENDER_SERVICE_UNAVAILABLE", "RENDER_DEADLINE_EXCEEDED", "right"),
+        ("RENDER_SERVICE_UNAVAILABLE", "RETRYING", "right"),
+        ("RENDER_SERVICE_UNAVAILABLE", "PAGE_VALIDATION_FAILED", "ERR-03"),
+        ("RENDER_SERVICE_UNAVAILABLE", "AI_RUN_CANCELLED", "ERR-03"),
+    ],
+)
+def test_a_retried_job_is_not_said_to_have_failed_of_something_else(code: str, stored: str | None, clause: str) -> None:
+    job = record(BACKFILL)
+    retried = row_of(job._replace(**unheld("pending")), error=stored)
+    fail = c.Fail(c.Handle(1, 1), "infra", code)
+    found = judged(job, fail, o.Accepted("pending"), retried)
+    if clause == "right":
+        assert checks_of(found)["ERR-03", "fail: pending row"]
+    else:
+        assert broken(found) == (clause, "fail: pending row")
+
+
+@pytest.mark.parametrize(
+    ("stored", "clause"),
+    [(None, "right"), ("RENDER_SERVICE_UNAVAILABLE", "right"), ("AI_RUN_CANCELLED", "right"), ("PAGE_STALE", "ERR-03")],
+)
+def test_a_job_called_off_by_its_failure_says_what_happened_or_that(stored: str | None, clause: str) -> None:
+    job = record(BACKFILL, cancel=50)
+    ended = row_of(job._replace(**unheld("cancelled")), error=stored)
+    fail = c.Fail(c.Handle(1, 1), "infra", "RENDER_SERVICE_UNAVAILABLE")
+    assert judge(job, fail, o.Accepted("cancelled"), ended) == clause
 
 
 def test_where_no_code_is_stored_a_failed_row_needs_none() -> None:

@@ -121,7 +121,8 @@ def test_an_artifact_is_the_current_attempts_and_the_next_claim_drops_it() -> No
     assert bench.do(c.ReadArtifact(1)) == o.Artifact(None)
     assert bench.do(c.PutArtifact(handle)) == o.Accepted("running")
     assert bench.row().artifact == bench.row().token == handle.token
-    assert bench.do(c.ReadArtifact(1)) == o.Artifact(handle.token)
+    kept_back = {bench.do(c.ReadArtifact(1)) for _ in range(20)}
+    assert kept_back == {o.Artifact(handle.token), o.Artifact(None)}, "until it succeeds a job may keep it back"
     bench.do(c.Recover(), NOW + LEASE)
     again = bench.claim(now=NOW + LEASE)
     assert bench.row().artifact is None

@@ -200,7 +200,7 @@ def test_a_hook_that_was_given_a_job_nobody_may_claim_tells_on_the_claim() -> No
 def test_a_hook_that_was_given_a_job_nobody_may_sweep_tells_on_the_sweep() -> None:
     sweep = c.Recover(hook=c.Hook("raise"))
     assert judge(record(), sweep, o.HookRaised((1,))) == "REC-02"
-    assert judge(record(status="succeeded", owner=0, expires=None, lease=0), sweep, o.HookRaised((1,))) == "REC-07"
+    assert judge(record(status="succeeded", owner=0, expires=None, lease=0), sweep, o.HookRaised((1,))) == "TERM-02"
 
 
 def test_a_sweep_that_keeps_a_token_is_told_from_one_that_copies_it() -> None:

@@ -91,7 +91,7 @@ SHORTEST: dict[str, list[str]] = {
     "FENCE-04": ["enqueue", "read_artifact"],
     "FENCE-05": ["enqueue", "claim", "complete", "complete"],
     "FENCE-07": ["enqueue", "claim", "put_artifact", "advance", "put_artifact"],
-    "DEAD-01": ["enqueue", "advance", "recover"],
+    "DEAD-01": ["enqueue", "recover"],
     "INV-5": ["enqueue", "claim", "put_artifact", "complete"],
 }
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from fencepost.adapters.reference import predicates as p
 from fencepost.adapters.reference.rules import Rules
 from fencepost.model.commands import JobId, Token
 
@@ -68,6 +69,13 @@ ARTIFACT_MUTANTS: tuple[Mutant, ...] = (
         "FENCE-04",
         "A completed job has lost its artifact.",
         add("writes.complete.succeeded", w.artifact_lost),
+        "build",
+    ),
+    Mutant(
+        "upload-counts",
+        "ATT-01",
+        "An upload counts an attempt.",
+        add("writes.promote.promoted", p.count_attempt),
         "build",
     ),
     Mutant(

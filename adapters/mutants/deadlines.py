@@ -150,6 +150,13 @@ DEADLINE_MUTANTS: tuple[Mutant, ...] = (
         "build",
     ),
     Mutant(
+        "lapse-in-time",
+        "DEAD-01",
+        "A sweep ends every pending job that has a deadline, passed or not.",
+        twice(put, "lapsed", "overdue", w.dated),
+        "build",
+    ),
+    Mutant(
         "lapse-expires",
         "TERM-01",
         "A pending job past its deadline is stored as `expired`, a status this queue does not have.",

@@ -119,4 +119,16 @@ FAILURE_MUTANTS: tuple[Mutant, ...] = (
         "Every failure is recorded as a failed validation.",
         put("writes.fail.failed", "error_code", w.code("ERR-03", "PAGE_VALIDATION_FAILED")),
     ),
+    Mutant(
+        "retry-records-content",
+        "ERR-03",
+        "An infrastructure failure that is retried is recorded as a failed validation.",
+        put("writes.retry.requeue", "error_code", w.code("ERR-03", "PAGE_VALIDATION_FAILED")),
+    ),
+    Mutant(
+        "fail-cancelled-records-content",
+        "ERR-03",
+        "Whatever fails after a cancel request is recorded as a failed validation.",
+        add("writes.fail.cancelled", w.code("ERR-03", "PAGE_VALIDATION_FAILED")),
+    ),
 )

@@ -126,6 +126,12 @@ SWEEP_MUTANTS: tuple[Mutant, ...] = (
         put("recover.failed", "status", w.status("TERM-01", "discarded")),
     ),
     Mutant(
+        "sweep-reopens-ended",
+        "TERM-02",
+        "A sweep takes every job that holds no lease for one whose lease has run out, those that have ended too.",
+        twice(put, "expired", "running", w.not_pending),
+    ),
+    Mutant(
         "recover-too-early",
         "REC-02",
         "Recovery takes running jobs whose leases are valid.",

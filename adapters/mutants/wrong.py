@@ -52,7 +52,10 @@ def _owner_is_idle(c: Columns, a: Args) -> ColumnElement[bool]:
 owner_is_idle = Pred("owner_is_idle", "REC-01", "worker_id", _owner_is_idle)
 """The lease has expired, and its owner has no valid one on any other job."""
 
+not_pending = Pred("not_pending", "TERM-02", "status", lambda c, a: c.status != PENDING)
+
 # Deadlines.
+dated = Pred("dated", "DEAD-01", "deadline_at", lambda c, a: c.deadline_at.is_not(None), absent=False)
 deadline_lost = assign("deadline_at", "CLAIM-05", lambda c, a: None)
 deadline_moved = assign(
     "deadline_at", "LEASE-03", lambda c, a: case((c.deadline_at.is_not(None), a.lease_end), else_=null())

@@ -307,7 +307,8 @@ CONTRACT = Rules(
     call_off=(Case("cancelled", (), _ends(p.to_cancelled)),),
     lapse=(Case("failed", (), _ends(p.to_failed, p.miss_deadline)),),
     policy=MappingProxyType({
-        "LEASE": "retry", "INFRA": "listed", "CONTENT": "fail", "CANCEL": "abandon", "LIMIT": "fail", "FENCE": "refuse",
+        "LEASE": "retry", "INFRA": "listed", "LIMIT": "listed",
+        "CONTENT": "fail", "CANCEL": "abandon", "FENCE": "refuse",
     }),
     what=MappingProxyType(WHAT),
 )  # fmt: skip
