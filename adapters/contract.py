@@ -53,8 +53,8 @@ class Capabilities:
     """Verbs that the actors do not serve, by name, such as `probe` or `atomically`; they are not asked for."""
     clock: Clock = "argument"
     """What the queue tells the time by: the `now` that every verb is given; the database's own clock, of which the
-    adapter overrides the function (`override`) or shifts what is stored (`shifted`); or the real one, which passes
-    (`real`). All but the first need `advance`.
+    adapter overrides the function (`override`) or shifts what is stored (`shifted`), by `advance`; or the real one,
+    which fencepost waits for (`real`).
     """
     counts_statements: bool = True
     """Sweeps report how many data-changing statements they sent (REC-06)."""
@@ -219,7 +219,7 @@ class Adapter(abc.ABC):
         """Remove all jobs; actors stay usable. A clock of the queue's own counts from here."""
 
     async def advance(self, seconds: int) -> None:
-        """Let the queue's own clock move on; called only where `clock` declares that it has one.
+        """Let the queue's own clock move on; called only where `clock` declares that the adapter moves one.
 
         Raises:
             AdapterError: the adapter declares such a clock, and does not say how to move it.

@@ -62,19 +62,20 @@ class MemoryActor(Actor):
         due = now + command.due_in if command.due_in > 0 else None
         deadline = now + command.deadline_in if command.deadline_in > 0 else None
         row = o.Row(PENDING, None, None, None, None, None, 0, command.max_attempts, token, due, None, None, deadline)
-        store.jobs[number] = Job(number, row)
+        store.jobs[number] = Job(number, row, now)
         store.rows[number] = row
         return o.Enqueued(number, token)
 
     async def claim(self, command: c.Claim, now: int) -> o.Outcome:
         """Claim the oldest one or more of the due jobs within both bounds, or the one that is named (CLAIM-01…09,
-        CLAIM-12, CLAIM-15); where the queue has no order, any of them.
+        CLAIM-12, CLAIM-15); where the queue has no order, or not of jobs of one instant, any of
+        them.
         """
         store = self._store
         bound = min(command.limit, command.max_claims)
         jobs: list[Job] = []
         looked_at = store.jobs.values() if command.job is None else (store.named(command.job),)
-        ordered = store.spec.ordered
+        ordered = store.spec.ordered and store.spec.monotonic_ids
         for job in looked_at:
             if len(jobs) >= bound and ordered:
                 break
@@ -88,6 +89,8 @@ class MemoryActor(Actor):
                 jobs.append(job)
         if not ordered:
             store.random.shuffle(jobs)
+            if store.spec.ordered:
+                jobs.sort(key=lambda job: job.created)
             del jobs[bound:]
         if not jobs:
             return NOTHING_CLAIMED

@@ -28,15 +28,16 @@ class Job:
     """One mutable job; `row` is how it looked when it was last published."""
 
     __slots__ = (
-        "artifact", "attempts", "cancel", "deadline", "due", "error", "expires", "finished", "heartbeat", "id",
-        "max_attempts", "owner", "row", "started", "status", "token",
+        "artifact", "attempts", "cancel", "created", "deadline", "due", "error", "expires", "finished", "heartbeat",
+        "id", "max_attempts", "owner", "row", "started", "status", "token",
     )  # fmt: skip
 
     id: int
     row: o.Row
 
-    def __init__(self, number: int, row: o.Row) -> None:
+    def __init__(self, number: int, row: o.Row, now: int) -> None:
         self.id = number
+        self.created = now
         self.load(row)
 
     def load(self, row: o.Row) -> None:

@@ -101,7 +101,7 @@ class Skeleton(SyncAdapter):
     name = "skeleton"
     queues: ClassVar = {JOBS.key: JOBS}
     capabilities = Capabilities(
-        clock="argument",  # the time is the `now` that verbs are given; "override", "shifted", "real" need `advance`
+        clock="argument",  # the time is the `now` that verbs are given; "override" and "shifted" need `advance`
         hooks=False,  # True: claims and sweeps run `hook_of(command)(ids)` before they commit
         counts_statements=False,  # True: `recover` says in `dml` how many statements it sent that change data
         # What your queue has no such thing as, or what you will write later. What is not asked is not tested.

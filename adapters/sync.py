@@ -108,7 +108,8 @@ class SyncAdapter(abc.ABC):
         is closed and opened again, which is slow."""
 
     def advance(self, seconds: int) -> None:
-        """Let the queue's own clock move on; called only where `capabilities.clock` declares that it has one.
+        """Let the queue's own clock move on; called only where `capabilities.clock` declares that the adapter
+        moves one.
 
         Raises:
             AdapterError: the adapter declares such a clock, and does not say how to move it.

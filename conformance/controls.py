@@ -44,6 +44,11 @@ def declaration_faults(adapter: Adapter) -> Iterator[str]:
             yield f"`without` names {verb!r}; write it: without {', '.join(sorted(NEEDED))} there is nothing to test"
     if capabilities.clock not in ("argument", "override", "shifted", "real"):
         yield f"clock is {capabilities.clock!r}; declare 'argument', 'override', 'shifted' or 'real'"
+    if capabilities.gate != "none" and capabilities.clock == "real":
+        yield (
+            f"gate is {capabilities.gate!r}, and the real clock goes on while statements are held; declare "
+            "gate='none', or a clock that can be moved"
+        )
     if capabilities.gate != "none" and not isinstance(adapter, Gated):
         yield (
             f"gate is {capabilities.gate!r}, and what goes with it is missing; write `connection` and `blocked` as "
@@ -119,7 +124,7 @@ class _Trial:
     async def check_clock(self) -> None:
         await self._driver.reset()
         clock = self._adapter.capabilities.clock
-        await self._driver.advance(_MOVE)
+        await self._driver.advance(0, _MOVE)
         row = await self._claimed(_MOVE)
         if row is None or type(row.expires) is not int:
             return
@@ -144,7 +149,7 @@ class _Trial:
         await self._driver.reset()
         await self._claimed(0)
         expired = self._spec.lease_seconds + 1
-        await self._driver.advance(expired)
+        await self._driver.advance(0, expired)
         swept = await self._control.perform(c.Recover(), expired)
         if isinstance(swept, o.Recovered) and swept.rows and not swept.dml:
             raise self._lie(

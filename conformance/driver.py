@@ -22,10 +22,15 @@ from fencepost.model.world import SETUP, Check, Context, Step, Violation, World
 
 from .answers import answer_fault, rows_fault
 from .handles import LASTING, Lent, lend, plain, spoilt
+from .wall import Wall
 from .watchdog import allow, begin_example
 
 Chooser = Callable[[World, int], c.Command]
 """Turns a number into a command that this world offers."""
+
+
+_OF_THE_CLOCK = 0
+"""The label of a step that is in no trace: real time had passed."""
 
 
 @dataclass(slots=True)
@@ -33,7 +38,8 @@ class Run:
     """One trace as it went: what was asked and answered, what was tested, and the violation that ended it, if any.
 
     `world` is what the queue has come to; `done` are the bound commands with their outcomes in the model's terms;
-    `labels` the trace's own labels for them, `skipped` those of the steps that could not run, with the reason.
+    `labels` the trace's own labels for them (0 for what the real clock did by itself), `skipped` those of the steps
+    that could not run, with the reason.
     """
 
     spec: QueueSpec
@@ -68,6 +74,7 @@ class Driver:
         self._performs = [adapter.actor(worker).perform for worker in range(len(c.WORKER_NAMES))]
         self._snapshot = adapter.snapshot
         self._clock = adapter.capabilities.clock
+        self._wall = Wall() if self._clock == "real" else None
         self._ids: list[c.JobId] = []
         self._ordinals: dict[c.JobId, int] = {}
         self._same = True
@@ -87,6 +94,8 @@ class Driver:
         self._made.clear()
         begin_example()
         await self.adapter.reset()
+        if self._wall is not None:
+            self._wall.begin()
         self._ids.clear()
         self._ordinals.clear()
         self._lent.clear()
@@ -117,19 +126,21 @@ class Driver:
         """
         # The hot path of every engine: no call is made that this command does not need.
         performs, snapshot, done, made, lent = self._performs, self._snapshot, run.done, self._made, self._lent
-        own_clock = self._clock != "argument"
+        own_clock, wall = self._clock != "argument", self._wall
         answer: object = None
         rows: dict[c.JobId, o.Row] | None = None
         after: Step | Violation
         before = len(done)
         try:
             for command in commands:
+                if wall is not None:
+                    command = await self._in_time(run, command, wall)
                 world = run.world
                 if type(command) is c.Advance:
                     outcome: o.Outcome = o.DONE
                     view = world.rows or ()
                     if own_clock:
-                        await self.advance(command.seconds)
+                        await self.advance(world.now, command.seconds)
                         rows = await snapshot()
                         view = self._view(rows)
                 else:
@@ -167,16 +178,42 @@ class Driver:
         finally:
             self.steps += len(done) - before
         self._refuse_types(command, answer, rows, None)
+        taken = wall.blurs(run.world.now) if wall is not None and type(command) is not c.Advance else 0
+        if taken:
+            raise AdapterError(
+                f"{self.adapter.name}: {command.verb} took {taken:.1f} s by the real clock, so nobody can tell which "
+                "second it wrote; run it where it is faster, or replace the queue's clock (clock='override')"
+            )
         if after.clause == SETUP:
             raise AdapterError(f"{self.adapter.name}: {command.verb}: {after.reason}: {after.why}")
         run.violation = after
 
-    async def advance(self, seconds: int) -> None:
-        """Let the queue's clock move on, if it has one of its own."""
-        if self._clock == "real":
-            allow(seconds)
-        if self._clock != "argument":
+    async def advance(self, now: int, seconds: int) -> None:
+        """Let the queue's clock move on from `now`, if it has one of its own; the real one is waited for."""
+        if self._wall is not None:
+            left = self._wall.left(now, seconds)
+            allow(left)
+            await self._wall.wait(left)
+        elif self._clock != "argument":
             await self.adapter.advance(seconds)
+
+    async def _in_time(self, run: Run, command: c.Command, wall: Wall) -> c.Command:
+        """The command as it can be sent now that real time has passed: a move of the clock comes first, which the run
+        notes, or it is the command itself.
+        """
+        world = run.world
+        if type(command) is c.Advance:
+            return wall.reached(world, command)
+        move = wall.ahead(world)
+        if move is not None:
+            await self.advance(world.now, move.seconds)
+            if run.labels:
+                run.labels.insert(-1, _OF_THE_CLOCK)
+            run.done.append((move, o.DONE))
+            after = step(world, move, o.DONE, Context(world.now, False, world.rows))
+            assert isinstance(after, Step)
+            run.world = after.world
+        return command
 
     def _refuse_types(self, command: c.Command, answer: object, rows: object, cause: Exception | None) -> None:
         """Raise if what a verb or a snapshot has handed over is of a wrong type: that is no matter of the queue's."""

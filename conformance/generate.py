@@ -64,7 +64,7 @@ def _offers(jobs: tuple[Record, ...], now: int) -> int:
         offers |= _ROOM
         if len(jobs) < 2:
             offers |= _FEW
-    for _, status, _, _, expires, _, _, _, due, cancel, issued, deadline, artifact in jobs:
+    for _, status, _, _, expires, _, _, _, due, cancel, issued, deadline, artifact, _ in jobs:
         if status == RUNNING:
             if expires is not None and expires > now:
                 offers |= _RUNNING | (_LIVE if offers & _VALID else _VALID)

@@ -294,7 +294,7 @@ class _Smoke:
         driver = Driver(self.adapter, self.spec)
         await driver.reset()
         if at:
-            await driver.advance(at)
+            await driver.advance(0, at)
         stage = Stage(at)
         if name == "empty":
             return stage
@@ -309,7 +309,7 @@ class _Smoke:
         if name == "asked":
             await self.perform(c.RequestCancel(stage.job), stage.now)
         seconds = self.spec.lease_seconds + 1 if name == "expired" else 1
-        await driver.advance(seconds)
+        await driver.advance(stage.now, seconds)
         stage.now += seconds
         return stage
 

@@ -81,10 +81,9 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "CLAIM-14": (
         Need(
             "declares nothing that keeps a pending job from a claim",
-            flags=("backs_off", "deadline"),
+            flags=("backs_off", "deadline", "unordered"),
             verbs=("request_cancel", "plant"),
         ),
-        _has("ordered", else_it="declares no order of its claims: there is no head"),
     ),
     "CLAIM-15": (_has("claims_by_id", else_it="has no queue predicate of its own and no claim of one job"),),
     "LEASE-01": _served("configure"),

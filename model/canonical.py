@@ -36,7 +36,9 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
     free: of leases that ran out and of jobs that came free in this very tick, of repeated cancels, of renewals, which
     may find the lease that they would write, and of REC-09, which compares two jobs' generations.
     """
-    spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued, deadline, artifact = record
+    (
+        spec, status, owner, token, expires, lease, attempts, budget, due, cancel, issued, deadline, artifact, created,
+    ) = record  # fmt: skip
     until = bounds.until
     shift = 0 if until is not None else now
     if status == RUNNING:
@@ -60,11 +62,14 @@ def canonical_record(record: Record, now: int, bounds: Bounds) -> Record:
         artifact = None if artifact is None else NEWEST
         token = NEWEST if issued[-1][1] == token and status in (PENDING, RUNNING) else SPENT
         issued = (*{(worker, OLDER) for worker, _ in issued[:-1]}, (issued[-1][0], NEWEST))
+    if not spec.monotonic_ids:
+        # One that has ended is no candidate again, and stands before none.
+        created = created - shift if status in (PENDING, RUNNING) else 0
     if cancel is not None:
         cancel = -1 if cancel < now and status == RUNNING and until is None else 0
     return Record(
         spec, status, owner, token, expires, lease, attempts, budget, due, cancel, sorted_but_last(issued), deadline,
-        artifact,
+        artifact, created,
     )  # fmt: skip
 
 

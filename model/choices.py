@@ -228,6 +228,9 @@ def advances(world: World, bounds: Bounds) -> Iterator[c.Advance]:
     """
     now, until, exact = world.now, bounds.until, world.spec.exact_clock
     offered = {0}
+    if not world.spec.monotonic_ids and now != until and any(record.created == now for record in world.jobs):
+        offered.add(1)  # of the next job it is known then that it is younger
+        yield c.Advance(1)
     for record in world.jobs:
         after = (until is None and record.status == RUNNING) or not exact
         for instant in _instants(record):

@@ -174,7 +174,7 @@ class Edges:
         """What stands for this record where a claim, a sweep, or a write to another job passes it by.
 
         All of them see its status and whether a cancel was requested; a claim also whether it is due or past its
-        deadline, for how long a lease is left on it and, where attempts have ids, whether it has had an attempt; a
+        deadline, for how long a lease is left on it, its age and, where attempts have ids, whether it has had one; a
         sweep who holds it, whether an asker's own lease would judge it otherwise, and whether this is a lease's last
         tick, and of a pending job whether it has a deadline. A record that the command may touch stands for itself.
         """
@@ -186,7 +186,9 @@ class Edges:
         dated = record.status == PENDING and record.deadline is not None
         swept = differs_by_own_lease(record, now), record.expires == now + 1, dated
         face = (
-            number if claimable(record, now) else self._aside((now, *plain, *later, left, begun), record, begun),
+            number
+            if claimable(record, now)
+            else self._aside((now, *plain, *later, left, begun, record.created), record, begun),
             number if sweepable(record, now) else self._aside((now, *plain, "swept", record.owner, *swept), record),
             self._aside(("own", *(plain if record.status == PENDING else (record.status,))), record),
         )

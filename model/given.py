@@ -30,7 +30,10 @@ def enqueue(world: World, command: c.Enqueue, outcome: o.Enqueued, context: Cont
     now = context.now
     due = now + command.due_in if command.due_in else None
     deadline = now + command.deadline_in if command.deadline_in else None
-    record = Record(spec, PENDING, 0, outcome.token, None, 0, 0, command.max_attempts, due, None, (), deadline)
+    record = Record(
+        spec, PENDING, 0, outcome.token, None, 0, 0, command.max_attempts, due, None, (), deadline, None,
+        0 if spec.monotonic_ids else now,
+    )  # fmt: skip
     if context.view is AS_EXPECTED:
         return Step(World(spec, world.now, (*world.jobs, record), None), ())
     if context.view is not None:

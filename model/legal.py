@@ -100,12 +100,24 @@ def _claims(world: World, command: c.Claim, now: int) -> Iterator[o.Outcome]:
         yield o.HookRaised(tuple(ready[:bound]))
         return
     for count in range(bound, 0, -1):
-        for taken in [tuple(ready[:count])] if world.spec.ordered else combinations(ready, count):
+        for taken in _taken(world, ready, count):
             if hook is not None and hook.kind == "poison" and hook.job in taken:
                 yield o.HookRaised(taken)
                 continue
             handles = tuple(c.Handle(n, command.worker, _next_token(world, n)) for n in taken)
             yield o.Claimed(handles, taken if command.hook is not None else None)
+
+
+def _taken(world: World, ready: list[int], count: int) -> Iterator[tuple[int, ...]]:
+    """What so many claims may take of the jobs that are due."""
+    spec = world.spec
+    if spec.ordered and spec.monotonic_ids:
+        yield tuple(ready[:count])
+        return
+    for taken in combinations(ready, count):
+        youngest = max(world.jobs[n - 1].created for n in taken)
+        if not spec.ordered or all(world.jobs[n - 1].created >= youngest for n in ready if n not in taken):
+            yield taken
 
 
 def _ready(record: Record, now: int) -> bool:

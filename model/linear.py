@@ -23,7 +23,8 @@ from .queues import PENDING
 from .race_names import as_answered, changed_row, named, unexplained
 from .step import outcome_fault, parts
 from .view import checks_of_view, mismatch
-from .whole import OF_NO_OTHER, repeats_id, whole_claim, whole_sweep
+from .whole_claim import OF_NO_OTHER, repeats_id, whole_claim
+from .whole_sweep import whole_sweep
 from .world import SETUP, Checks, Context, Record, Violation, World
 
 

@@ -172,7 +172,7 @@ def judge_claim(record: Record, command: c.Command, answer: Answer, now: int) ->
     issued = (*(old for old in record.issued if old != pair), pair) if pair in record.issued else (*record.issued, pair)
     after = Record(
         spec, RUNNING, answer.worker, token, expires, expires - now, record.attempts + 1, record.max_attempts,
-        record.due, None, issued, record.deadline,
+        record.due, None, issued, record.deadline, None, record.created,
     )  # fmt: skip
     return after, checks
 

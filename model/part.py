@@ -11,6 +11,8 @@ from .world import Check, Checks, Record, Violation
 
 Answer: TypeAlias = "o.Outcome | o.RecoveredRow | c.Handle"
 Judged: TypeAlias = "tuple[Record, Checks] | Violation"
+Whole: TypeAlias = "Checks | Violation"
+"""What a whole claim or sweep shows beside its parts."""
 
 
 class Part(NamedTuple):
@@ -48,11 +50,11 @@ def spelling(
 
 def terminal(record: Record, status: str, token: c.Token, cancel: int | None) -> Record:
     """The record ended: no owner, no lease."""
-    spec, _, _, _, _, _, attempts, budget, _, _, issued, deadline, artifact = record
-    return Record(spec, status, 0, token, None, 0, attempts, budget, None, cancel, issued, deadline, artifact)
+    spec, _, _, _, _, _, attempts, budget, _, _, issued, deadline, artifact, created = record
+    return Record(spec, status, 0, token, None, 0, attempts, budget, None, cancel, issued, deadline, artifact, created)
 
 
 def requeued(record: Record, token: c.Token, attempts: int, due: int | None) -> Record:
     """The record pending again."""
-    spec, _, _, _, _, _, _, budget, _, cancel, issued, deadline, artifact = record
-    return Record(spec, PENDING, 0, token, None, 0, attempts, budget, due, cancel, issued, deadline, artifact)
+    spec, _, _, _, _, _, _, budget, _, cancel, issued, deadline, artifact, created = record
+    return Record(spec, PENDING, 0, token, None, 0, attempts, budget, due, cancel, issued, deadline, artifact, created)

@@ -70,6 +70,10 @@ class QueueSpec:
     """A success that is reported after a cancel request stands (CANCEL-06, a reading that a queue may declare)."""
     ordered: bool = True
     """Due jobs are claimed oldest first (CLAIM-08)."""
+    monotonic_ids: bool = True
+    """Of two jobs enqueued at one instant the later one has the higher id, and is claimed later; else either is claimed
+    first (CLAIM-08).
+    """
     stores_code: bool = True
     """A failed row tells its error code (TERM-03, ERR-03)."""
     deadline: bool = False
@@ -93,6 +97,8 @@ class QueueSpec:
     """Whether that token is a number that claims and recovery raise by one."""
     backs_off: bool = field(init=False)
     """Whether a retried job is due only later (CLAIM-03, ATT-02)."""
+    unordered: bool = field(init=False)
+    """Whether any due job may be claimed first."""
     skips: bool = field(init=False)
     """Whether a job may end `skipped` (R§2.1)."""
     ends_cancelled: bool = field(init=False)
@@ -114,6 +120,7 @@ class QueueSpec:
         object.__setattr__(self, "has_token", self.fence != "owner")
         object.__setattr__(self, "counts_generations", self.fence == "generation")
         object.__setattr__(self, "backs_off", self.backoff_seconds is not None)
+        object.__setattr__(self, "unordered", not self.ordered)
         object.__setattr__(self, "skips", SKIPPED in self.terminal)
         object.__setattr__(self, "ends_cancelled", self.cancelled in self.terminal)
         object.__setattr__(self, "verbs", verbs - self.without)

@@ -30,7 +30,8 @@ from .view import (
     row_fault,
     stray,
 )
-from .whole import whole_claim, whole_sweep
+from .whole_claim import whole_claim
+from .whole_sweep import whole_sweep
 from .world import AS_EXPECTED, SETUP, Check, Checks, Context, Record, Step, Violation, World
 
 _BY_HANDLE: frozenset[type] = frozenset(c.HANDLE_COMMANDS)

@@ -16,7 +16,8 @@ class Record(NamedTuple):
     """One job. Instants are ticks; `owner` 0 is nobody; `issued` holds each claim's (worker, token), in order.
 
     `lease` is the duration in seconds that `expires` was made with, so `expires - lease` is the last heartbeat.
-    `artifact` is the attempt whose artifact the job refers to.
+    `artifact` is the attempt whose artifact the job refers to. `created` is when it was enqueued, where nothing else
+    tells which of two jobs is the older; else 0.
     """
 
     spec: QueueSpec
@@ -32,6 +33,7 @@ class Record(NamedTuple):
     issued: tuple[tuple[int, Token], ...]
     deadline: int | None = None
     artifact: Token = None
+    created: int = 0
 
 
 class World(NamedTuple):

@@ -245,11 +245,12 @@ def _renewed(record: Record, command: c.Renew, answer: o.Accepted, now: int) -> 
     wrong = spelling(record, command, RUNNING, answer.status, _RENEWED, "a renewed job stays")
     if wrong is not None:
         return wrong
-    spec, status, owner, token, _, _, attempts, budget, due, cancel, issued, deadline, artifact = record
+    spec, status, owner, token, _, _, attempts, budget, due, cancel, issued, deadline, artifact, created = record
     expires = lease_end(command.lease or spec.lease_seconds, deadline, now)
     return Record(
-        spec, status, owner, token, expires, expires - now, attempts, budget, due, cancel, issued, deadline, artifact
-    ), ()
+        spec, status, owner, token, expires, expires - now, attempts, budget, due, cancel, issued, deadline, artifact,
+        created,
+    ), ()  # fmt: skip
 
 
 def _completed(record: Record, command: c.Complete, answer: o.Accepted, now: int) -> Judged:

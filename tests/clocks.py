@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from examples import plain_adapter, plain_queue
 from fencepost.adapters.contract import Adapter, Capabilities
 from fencepost.adapters.sync import served
+from fencepost.conformance import wall
 from fencepost.model import commands as c
 from fencepost.model import outcomes as o
 
@@ -81,12 +83,12 @@ def overridden(queue: type[Telling] = Telling) -> type[Adapter]:
     return served(Overridden)
 
 
-def in_ticks(rows: dict[c.JobId, o.Row], start: float) -> dict[c.JobId, o.Row]:
+def in_ticks(rows: dict[c.JobId, o.Row], start: float, reads: Callable[[float], int] = round) -> dict[c.JobId, o.Row]:
     """The rows with seconds since the start for instants."""
     fields = "expires", "heartbeat", "started", "finished"
 
     def tick(instant: Any) -> int | None:
-        return None if instant is None else round(instant - start)
+        return None if instant is None else reads(instant - start)
 
     return {job: row._replace(**{of: tick(getattr(row, of)) for of in fields}) for job, row in rows.items()}
 
@@ -137,14 +139,51 @@ def shifted(queue: type[Telling] = Telling) -> type[Adapter]:
     return served(type("Shifted", (Shifted,), {"queue": queue}))
 
 
-def waiting(waits: list[int]) -> type[Adapter]:
-    """A queue that goes by a clock which nobody can move: its adapter waits, and here notes for how long."""
+class OnTheWall:
+    """A clock on the wall that goes on only when somebody waits, or when a test lets it: `monotonic` tells the time."""
 
-    class Waiting(overridden().kind):  # type: ignore[misc, attr-defined]
+    def __init__(self, started: float = 1000.9) -> None:
+        self.time = started
+        self.waits: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.time += seconds
+
+    def hang(self, monkeypatch: pytest.MonkeyPatch) -> OnTheWall:
+        """Let everybody look at this clock."""
+        monkeypatch.setattr(wall, "_monotonic", self.monotonic)
+        monkeypatch.setattr(wall, "_sleep", self.sleep)
+        return self
+
+
+def real(clock: OnTheWall, verb_takes: float = 0.0, reads: Callable[[float], int] = round) -> type[Adapter]:
+    """A queue that goes by this clock, which nobody can move; each verb lets so many seconds pass before it looks at
+    it. `reads` is how the adapter counts seconds.
+    """
+
+    class Real(Plain):  # type: ignore[misc]
         capabilities = Capabilities.only(*VERBS, clock="real")
+        start = 0.0
 
-        def advance(self, seconds: int) -> None:
-            waits.append(seconds)
-            self.clock += seconds  # as the clock on the wall would have by then
+        def reset(self) -> None:
+            super().reset()
+            self.start = clock.time
 
-    return served(Waiting)
+        def actor(self, worker: int) -> Any:
+            client = self.queue(f"{self.folder}/jobs.db")
+            client.tell(self._late)
+            return TellingActor(client)
+
+        def _late(self) -> float:
+            clock.time += verb_takes
+            return clock.time
+
+        def snapshot(self) -> dict[c.JobId, o.Row]:
+            return in_ticks(super().snapshot(), self.start, reads)
+
+    Real.queue = Telling
+    return served(Real)

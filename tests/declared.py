@@ -16,6 +16,8 @@ WINNING = replace(BACKFILL, key="winning", completion_wins=True)
 BY_ID = replace(BACKFILL, key="by id", claims_by_id=True, hooks=False)
 """Claims of one job, and leases left behind, without any deadline; and no hooks."""
 UNORDERED = replace(BACKFILL, key="unordered", ordered=False)
+TIED = replace(BACKFILL, key="tied", monotonic_ids=False)
+"""Of jobs that were enqueued at one instant nobody can tell the older."""
 BLURRED = replace(BUILD, key="blurred", exact_clock=False)
 """Nobody can meet the very tick of an instant."""
 EVERYTHING = replace(
@@ -23,5 +25,5 @@ EVERYTHING = replace(
     terminal=BACKFILL.terminal | {SKIPPED},
 )  # fmt: skip
 
-OF_ITS_OWN = (DATED, WINNING, BY_ID, UNORDERED, BLURRED, EVERYTHING)
+OF_ITS_OWN = (DATED, WINNING, BY_ID, UNORDERED, TIED, BLURRED, EVERYTHING)
 EVERY = (*CONTRACT, *OF_ITS_OWN)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
 import pytest
-from clocks import Late, Telling, overridden, shifted, waiting
-from fencepost.adapters.contract import Adapter
+from clocks import Late, OnTheWall, Telling, overridden, real, shifted
+from fencepost.adapters.contract import Adapter, AdapterError
 from fencepost.adapters.reference.adapter import ReferenceActor, SqliteAdapter
 from fencepost.adapters.sync import served
 from fencepost.conformance.profiles import PROFILES
@@ -73,16 +75,80 @@ def test_where_stored_times_are_shifted_the_seconds_beside_it_are_met(offset: in
     assert check.reason == ("complete: held in its last tick" if offset < 0 else "complete: expired")
 
 
-def test_a_clock_that_nobody_can_move_is_waited_for() -> None:
-    waits: list[int] = []
-    adapter = waiting(waits)()
-    trace = trace_of(c.Enqueue(), c.Advance(5), c.Claim(1), c.AdvanceTo("expiry", c.JobRef(1), 1), c.Recover())
+STORY = trace_of(c.Enqueue(), c.Advance(5), c.Claim(1), c.AdvanceTo("expiry", c.JobRef(1), 1), c.Recover())
+
+
+def test_a_clock_that_nobody_can_move_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = OnTheWall().hang(monkeypatch)
+    adapter = real(clock)()
     with Session(adapter, adapter.serves("jobs")) as session:
-        run = session.play(trace)
+        run = session.play(STORY)
     assert run.violation is None and run.world.jobs[0].status == "pending"
-    assert waits == [5, 61]
-    result = went(planned(waiting([]), "REC-01", queues=("jobs",), profile=TINY)).result
+    assert clock.waits == pytest.approx([5, 61])
+    result = went(planned(real(clock), "REC-01", queues=("jobs",), profile=TINY)).result
     assert result.verdict == "pass" and result.unexercised == (NOT_MET.format("real"),)
+
+
+@pytest.mark.parametrize("reads", [round, math.floor])
+@pytest.mark.parametrize("takes", [0.03, 0.11, 0.24])
+def test_time_that_passes_by_itself_is_a_step_of_the_story(
+    takes: float, reads: Callable[[float], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = OnTheWall().hang(monkeypatch)
+    adapter = real(clock, takes, reads)()
+    claims = [c.Enqueue(), *(c.Claim(1) for _ in range(12))]
+    with Session(adapter, adapter.serves("jobs")) as session:
+        run = session.play(trace_of(*claims))
+        assert run.violation is None, run.violation
+        moved = [command for command, _ in run.done if isinstance(command, c.Advance)]
+        assert len(moved) == run.labels.count(0) == run.world.now > 0
+        assert [label for label in run.labels if label] == list(range(1, 14))
+        again = session.play(run.trace())
+        assert again.violation is None
+    result = went(planned(real(clock, takes, reads), *CLAUSES, queues=("jobs",), profile=TINY)).result
+    assert result.failures == () and result.verdict == "pass"
+
+
+def test_the_very_second_of_an_end_is_not_met_by_waiting_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = OnTheWall().hang(monkeypatch)
+    adapter = real(clock, 0.2)()
+    lease = adapter.serves("jobs").lease_seconds
+    claimed = trace_of(
+        c.Enqueue(), c.Claim(1), c.AdvanceTo("expiry", c.JobRef(1), -1), c.Claim(2), c.Claim(2), c.Recover()
+    )
+    with Session(adapter, adapter.serves("jobs")) as session:
+        run = session.play(claimed)
+    assert run.violation is None
+    instants = [0]
+    for command, _ in run.done:
+        if isinstance(command, c.Advance):
+            instants.append(instants[-1] + command.seconds)
+    assert lease - 1 in instants and lease not in instants and lease + 1 in instants
+
+
+def test_a_command_that_takes_too_long_by_the_real_clock_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = OnTheWall().hang(monkeypatch)
+    adapter = real(clock, 0.7)()
+    with Session(adapter, adapter.serves("jobs")) as session, pytest.raises(AdapterError) as slow:
+        session.play(STORY)
+    assert "claim took 0.7 s by the real clock, so nobody can tell which second it wrote" in str(slow.value)
+
+
+def test_a_wrong_queue_is_found_by_the_real_clock_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = OnTheWall().hang(monkeypatch)
+
+    class Never(real(clock, 0.02).kind):  # type: ignore[misc, attr-defined]
+        queue = type("Never", (Telling,), {"valid": "< 2 *"})
+
+    result = went(planned(served(Never), "FENCE-01", "LEASE-04", queues=("jobs",), profile=TINY)).result
+    assert {failure.clause for failure in result.failures} == {"FENCE-01", "LEASE-04"}
+
+
+def test_the_real_clock_goes_with_no_gate() -> None:
+    class Held(SqliteAdapter):
+        capabilities = dataclasses.replace(SqliteAdapter.capabilities, clock="real")
+
+    assert "the real clock goes on while statements are held" in went(planned(Held, "FENCE-01")).fault
 
 
 def test_a_row_that_moves_with_the_clock_is_the_adapters_fault() -> None:

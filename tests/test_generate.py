@@ -130,7 +130,7 @@ def test_a_queue_is_planted_with_what_it_has() -> None:
         for spec in EVERY
     }  # fmt: skip
     assert planted == {
-        **{key: set() for key in ("screenshot", "backfill", "mutation", "winning", "unordered")},
+        **{key: set() for key in ("screenshot", "backfill", "mutation", "winning", "unordered", "tied")},
         **{key: {"deadline", "lease"} for key in ("build", "blurred", "everything")},
         "dated": {"deadline"},
         "by id": {"lease"},

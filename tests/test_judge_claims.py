@@ -203,7 +203,43 @@ def test_a_queue_without_order_still_claims_what_is_due_and_nothing_else() -> No
     assert story.broken(c.Claim(1), o.Claimed())[0] == "CLAIM-14"
     assert story.broken(c.Claim(1), of(1)) == ("CLAIM-02", "claim: cancel requested")
     assert clause_of(story.judged(c.Claim(1), of(2))) == "right"
-    assert Told(UNORDERED).enqueued().broken(c.Claim(1), o.Claimed())[0] == "CLAIM-08"
+    alone = Told(UNORDERED).enqueued()
+    assert alone.broken(c.Claim(1), o.Claimed()) == ("CLAIM-14", "claim: a due job, where there is one")
+    assert checks_of(alone.judged(c.Claim(1), of(1)))["CLAIM-14", "claim: a due job, where there is one"]
+
+
+TIED = replace(BACKFILL, key="tied", monotonic_ids=False)
+
+
+def test_where_ids_do_not_rise_jobs_of_one_instant_are_claimed_in_any_order() -> None:
+    story = Told(TIED).enqueued().enqueued().later(1).enqueued()
+    for jobs in ((1,), (2,), (1, 2), (2, 1)):
+        found = checks_of(story.judged(c.Claim(1, 2, 2), of(*jobs)))
+        assert found["CLAIM-08", "claim: oldest first"]
+    for jobs in ((3,), (1, 3), (2, 3)):
+        assert story.broken(c.Claim(1, 2, 2), of(*jobs)) == ("CLAIM-08", "claim: oldest first")
+    even = Told(TIED).enqueued().enqueued()
+    assert ("CLAIM-08", "claim: oldest first") not in checks_of(even.judged(c.Claim(1), of(2))), "no order to break"
+
+
+def test_a_job_of_the_same_instant_stands_before_none_where_ids_do_not_rise() -> None:
+    for spec, barred in ((TIED, False), (BACKFILL, True)):
+        story = Told(spec).enqueued().enqueued().answers(c.RequestCancel(1, True), o.CancelAnswer("recorded"))
+        found = checks_of(story.judged(c.Claim(1, 1, 1), of(2)))
+        assert (("CLAIM-14", "claim: past an excluded head") in found) is barred
+        assert (("CLAIM-02", "claim: cancel requested") in found) is barred
+        assert story.broken(c.Claim(1, 1, 1), o.Claimed())[0] == ("CLAIM-14" if barred else "CLAIM-08")
+
+
+def test_a_hook_is_given_any_of_the_jobs_of_one_instant_where_ids_do_not_rise() -> None:
+    story = Told(TIED).enqueued().enqueued().later(1).enqueued()
+    for given, clause in (((2,), "right"), ((1, 2), "right"), ((3,), "CLAIM-08"), ((2, 3), "CLAIM-08")):
+        assert clause_of(story.judged(c.Claim(1, 2, 2, hook=c.Hook("raise")), o.HookRaised(given))) == clause
+    poisoned = c.Claim(1, 1, 1, hook=c.Hook("poison", 2))
+    assert clause_of(story.judged(poisoned, o.HookRaised((2,)))) == "right"
+    assert clause_of(story.judged(poisoned, o.Claimed(of(1).handles, (1,)))) == "right"
+    late = c.Claim(1, 1, 1, hook=c.Hook("poison", 3))
+    assert story.broken(late, o.HookRaised((3,))) == ("CLAIM-12", "claim: hook raised by itself")
 
 
 def test_a_hook_of_a_queue_without_order_is_given_any_due_jobs_within_the_bounds() -> None:

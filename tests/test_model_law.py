@@ -20,7 +20,7 @@ from fencepost.model.explore import Explorer
 from fencepost.model.legal import outcomes
 from fencepost.model.queues import MUTATION, QueueSpec
 from fencepost.model.step import step
-from fencepost.model.whole import due_for_sweep
+from fencepost.model.whole_sweep import due_for_sweep
 from fencepost.model.world import Context, Step, World
 
 STATUSES = (

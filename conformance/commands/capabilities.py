@@ -17,8 +17,10 @@ from fencepost.model.applicability import NEEDS, Need
 from fencepost.model.clauses import BUILT, CLAUSES, LEVELS, JobLevel
 from fencepost.model.queues import QueueSpec
 
-_READ_FROM = {"has_token": "fence", "counts_generations": "fence", "backs_off": "backoff_seconds"}
-"""The field that a flag is read from, where it is another one."""
+_READ_FROM = {
+    "has_token": "fence", "counts_generations": "fence", "backs_off": "backoff_seconds", "unordered": "ordered=False",
+}  # fmt: skip
+"""The field that a flag is read from, where it is another one; with its value, where it is not that it is there."""
 _NOTHING = "–"
 FIELDS = ("Field", "Default", "Means", "Clauses that need it")
 

@@ -111,7 +111,7 @@ class Lanes:
             outcome: o.Outcome = o.DONE
             rows = world.rows if watched else None
             if type(command) is c.Advance:
-                await self._driver.advance(command.seconds)
+                await self._driver.advance(world.now, command.seconds)
             else:
                 outcome = await self._serve(worker_of(command), command, world.now)
                 if isinstance(command, c.Crash):
