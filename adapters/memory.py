@@ -75,6 +75,7 @@ class MemoryActor(Actor):
         bound = min(command.limit, command.max_claims)
         jobs: list[Job] = []
         looked_at = store.jobs.values() if command.job is None else (store.named(command.job),)
+        margin = store.spec.claim_margin_seconds
         ordered = store.spec.ordered and store.spec.monotonic_ids
         for job in looked_at:
             if len(jobs) >= bound and ordered:
@@ -83,7 +84,7 @@ class MemoryActor(Actor):
                 job.status == PENDING
                 and job.cancel is None
                 and (job.due is None or job.due <= now)
-                and (job.deadline is None or job.deadline > now)
+                and (job.deadline is None or job.deadline > now + margin)
                 and (job.expires is None or job.expires <= now)
             ):
                 jobs.append(job)

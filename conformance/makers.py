@@ -137,10 +137,12 @@ def beside(world: World, command: c.Advance) -> c.Advance:
 
 
 def to_deadline(world: World, number: int) -> c.Command:
-    """To the deadline of a pending job, or to a tick beside it."""
+    """To the deadline of a pending job, or to where it is too late to claim it, or to a tick beside that."""
     deadlines = [record.deadline for record in world.jobs if record.status == PENDING and record.deadline is not None]
     number, at = divmod(number, len(deadlines))
-    ahead = deadlines[at] + (0, 0, -1, 1)[number % 4] - world.now
+    number, early = divmod(number, 2)
+    margin = world.spec.claim_margin_seconds if early else 0
+    ahead = deadlines[at] - margin + (0, 0, -1, 1)[number % 4] - world.now
     return c.Advance(ahead if ahead > 0 else 1)
 
 

@@ -247,9 +247,13 @@ def _instants(record: Record) -> tuple[int | None, ...]:
     """The instants at which something about this job changes by itself."""
     if record.status == RUNNING:
         return (record.expires,)
-    return (record.due, record.deadline, record.expires) if record.status == PENDING else ()
+    if record.status != PENDING:
+        return ()
+    if record.deadline is None or not record.spec.claim_margin_seconds:
+        return record.due, record.deadline, record.expires
+    return record.due, record.deadline - record.spec.claim_margin_seconds, record.deadline, record.expires
 
 
 def meets(world: World, at: int) -> bool:
     """Whether this is the very tick of an instant of a job."""
-    return any(at in (record.expires, record.due, record.deadline) for record in world.jobs)
+    return any(at in (record.expires, record.due, record.deadline, *_instants(record)) for record in world.jobs)

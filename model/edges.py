@@ -15,7 +15,7 @@ from .legal import outcomes
 from .moves import claimable, differs_by_own_lease
 from .queues import PENDING, QueueSpec
 from .step import step
-from .world import AS_EXPECTED, Checks, Context, Record, Violation, World, overdue, sweepable
+from .world import AS_EXPECTED, Checks, Context, Record, Violation, World, closed, overdue, sweepable
 
 BITS = 20
 """A state's key holds one record's number per job, `BITS` bits each with 0 for no job, below its head's number."""
@@ -180,7 +180,7 @@ class Edges:
         """
         (record,) = self._jobs((number,))
         plain = (record.status, record.cancel is None)
-        later = record.due is not None and record.due > now, overdue(record, now)
+        later = record.due is not None and record.due > now, overdue(record, now), closed(record, now)
         left = record.expires if record.status == PENDING else None
         begun = bool(record.issued) and self.spec.fence == "attempt_id"
         dated = record.status == PENDING and record.deadline is not None

@@ -122,7 +122,8 @@ def _taken(world: World, ready: list[int], count: int) -> Iterator[tuple[int, ..
 
 def _ready(record: Record, now: int) -> bool:
     leased = record.expires is not None and record.expires > now
-    waits = (record.due or 0) > now or leased or _late(record, now)
+    short = record.deadline is not None and record.deadline - now <= record.spec.claim_margin_seconds
+    waits = (record.due or 0) > now or leased or short
     return record.status == PENDING and record.cancel is None and not waits
 
 

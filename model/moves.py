@@ -6,7 +6,7 @@ from . import commands as c
 from . import outcomes as o
 from .part import Answer, Judged, requeued, spelling, terminal
 from .queues import CANCELLED, FAILED, PENDING, RUNNING
-from .world import SETUP, Check, Checks, Record, Violation, expired, lease_end, overdue, sweepable
+from .world import SETUP, Check, Checks, Record, Violation, closed, expired, lease_end, overdue, sweepable
 
 
 def recover_target(record: Record, now: int) -> tuple[str, Check]:
@@ -102,10 +102,11 @@ _ENDED = Check("CLAIM-01", "claim: terminal job", True)
 _ASKED = Check("CLAIM-02", "claim: cancel requested", True)
 _NOT_DUE = Check("CLAIM-03", "claim: not due", True)
 _TOO_LATE = Check("CLAIM-04", "claim: deadline passed", True)
+_TOO_SHORT = Check("CLAIM-04", "claim: too little time left", True)
 _LEASED = Check("CLAIM-15", "claim: a lease left on it", True)
 ASKED_FOR = {
     fault: Check(fault.clause, f"{fault.reason}, asked for by its id", True)
-    for fault in (_RUNS, _ENDED, _ASKED, _NOT_DUE, _TOO_LATE, _LEASED)
+    for fault in (_RUNS, _ENDED, _ASKED, _NOT_DUE, _TOO_LATE, _TOO_SHORT, _LEASED)
 }
 """The same of a claim that names its job: queues send another statement for it."""
 
@@ -116,7 +117,7 @@ def claimable(record: Record, now: int) -> bool:
         record.status == PENDING
         and record.cancel is None
         and (record.due is None or record.due <= now)
-        and (record.deadline is None or record.deadline > now)
+        and not closed(record, now)
         and (record.expires is None or record.expires <= now)
     )
 
@@ -131,7 +132,9 @@ def claim_fault(record: Record, now: int) -> Check | None:
         return _ASKED
     if record.due is not None and record.due > now:
         return _NOT_DUE
-    return _TOO_LATE if overdue(record, now) else _LEASED
+    if overdue(record, now):
+        return _TOO_LATE
+    return _TOO_SHORT if closed(record, now) else _LEASED
 
 
 def only_fault(record: Record, now: int) -> bool:
@@ -144,7 +147,7 @@ def only_fault(record: Record, now: int) -> bool:
         (record.status != PENDING)
         + (record.cancel is not None)
         + (record.due is not None and record.due > now)
-        + (record.deadline is not None if ended else overdue(record, now))
+        + (record.deadline is not None if ended else closed(record, now))
         + (record.status == PENDING and record.expires is not None and record.expires > now)
     )
     return faults == 1
@@ -214,6 +217,10 @@ def _claim_why(record: Record, now: int) -> str:
         return f"it is due only at +{record.due} s"
     if overdue(record, now):
         return f"its deadline was at +{record.deadline} s"
+    if closed(record, now):
+        return (
+            f"its deadline is at +{record.deadline} s, and more than {record.spec.claim_margin_seconds} s must be left"
+        )
     return f"a lease is left on it until +{record.expires} s"
 
 

@@ -78,6 +78,10 @@ class QueueSpec:
     """A failed row tells its error code (TERM-03, ERR-03)."""
     deadline: bool = False
     """A job may have a deadline, to which its leases are cut (CLAIM-04, LEASE-03, DEAD-01)."""
+    claim_margin_seconds: int = 0
+    """A job is claimed only while more than this is left until its deadline, which by itself ends it (CLAIM-04; P CP4
+    skips what has too little time left).
+    """
     artifacts: bool = False
     """A job stores an artifact under its current attempt (FENCE-04, FENCE-07, INV-5)."""
     repeats_complete: bool = False

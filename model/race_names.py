@@ -14,7 +14,7 @@ from .part import Part
 from .queues import PENDING, RUNNING
 from .step import step
 from .view import KEPT, blame, blame_rejected, mismatch, refers_to, row_fault, stray
-from .world import SETUP, Checks, Context, Record, Violation, World, overdue
+from .world import SETUP, Checks, Context, Record, Violation, World, closed
 from .writes import refusal
 
 
@@ -135,7 +135,7 @@ def _kept(world: World, operation: Operation, rows: tuple[Row, ...]) -> Violatio
 def as_answered(record: Record, part: Part, now: int) -> tuple[Record, Checks] | Violation:
     """What the part would have done had the job stood as its answer implies: how a wrong part left the row."""
     command, answer = part.command, part.answer
-    ahead = record._replace(deadline=None) if overdue(record, now) else record
+    ahead = record._replace(deadline=None) if closed(record, now) else record
     if isinstance(answer, c.Handle):
         token = answer.token - 1 if isinstance(answer.token, int) else answer.token
         issued = tuple(pair for pair in record.issued if pair[1] != answer.token)

@@ -105,6 +105,11 @@ def overdue(record: Record, now: int) -> bool:
     return record.deadline is not None and record.deadline <= now
 
 
+def closed(record: Record, now: int) -> bool:
+    """Whether it is too late to claim the job: its deadline has passed, or too little time is left until then."""
+    return record.deadline is not None and record.deadline - record.spec.claim_margin_seconds <= now
+
+
 def sweepable(record: Record, now: int) -> bool:
     """Whether a sweep must move this job: expired, or pending with a cancel request or past its deadline (REC-01,
     CLAIM-02, DEAD-01).

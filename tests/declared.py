@@ -12,6 +12,8 @@ CONTRACT = (BUILD, SCREENSHOT, BACKFILL, MUTATION)
 
 DATED = replace(BACKFILL, key="dated", deadline=True)
 """Deadlines, beside cancels and stored codes."""
+SHORT = replace(DATED, key="short of time", claim_margin_seconds=60)
+"""A job is not begun that has too little time left."""
 WINNING = replace(BACKFILL, key="winning", completion_wins=True)
 BY_ID = replace(BACKFILL, key="by id", claims_by_id=True, hooks=False)
 """Claims of one job, and leases left behind, without any deadline; and no hooks."""
@@ -25,5 +27,5 @@ EVERYTHING = replace(
     terminal=BACKFILL.terminal | {SKIPPED},
 )  # fmt: skip
 
-OF_ITS_OWN = (DATED, WINNING, BY_ID, UNORDERED, TIED, BLURRED, EVERYTHING)
+OF_ITS_OWN = (DATED, SHORT, WINNING, BY_ID, UNORDERED, TIED, BLURRED, EVERYTHING)
 EVERY = (*CONTRACT, *OF_ITS_OWN)

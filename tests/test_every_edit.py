@@ -37,7 +37,7 @@ REVIEWED = {
         "the owner of an ended row is unspecified (TERM-03)",
     r"drop (call_off\.cancelled|writes\.cancel\.pending) lease_expires_at":
         "a pending row has no lease",
-    r"drop claim_named (pending|in_time|unleased)|shift claim_named in_time":
+    r"drop claim_named (pending|begins_in_time|unleased)|shift claim_named begins_in_time":
         "the update of the one candidate that there may be looks at the same once more",
     r"drop writes\.(cancel_by_parent\.marked cancel_requested_at|promote\.promoted artifact_key)":
         "an update that sets nothing is no statement, and the database refuses it",

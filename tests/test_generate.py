@@ -132,7 +132,7 @@ def test_a_queue_is_planted_with_what_it_has() -> None:
     assert planted == {
         **{key: set() for key in ("screenshot", "backfill", "mutation", "winning", "unordered", "tied")},
         **{key: {"deadline", "lease"} for key in ("build", "blurred", "everything")},
-        "dated": {"deadline"},
+        **{key: {"deadline"} for key in ("dated", "short of time")},
         "by id": {"lease"},
     }
 

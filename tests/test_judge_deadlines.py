@@ -15,6 +15,7 @@ from judging import ATTEMPT, NOW, broken, build, checks_of, judge, judged, recor
 
 DATED = replace(BACKFILL, key="dated", deadline=True)
 """A queue of one's own that has deadlines and, unlike build, cancels and stored codes."""
+SHORT = replace(DATED, key="short of time", claim_margin_seconds=60)
 BOTH = pytest.mark.parametrize("spec", [BUILD, DATED], ids=lambda spec: spec.key)
 AROUND = pytest.mark.parametrize(("offset", "passed"), [(-1, False), (0, True), (1, True)])
 MINTED: dict[str, c.Token] = {"owner": None, "attempt_id": "three"}
@@ -145,6 +146,20 @@ def test_a_pending_job_that_a_sweep_ended_keeps_no_lease() -> None:
     lost = build(expires=NOW, attempts=3)
     kept = row_of(lost._replace(status="failed", owner=0))
     assert broken(judged(lost, c.Recover(), moved("failed"), kept)) == ("REC-01", "sweep: failed row")
+
+
+@pytest.mark.parametrize(("left", "open_to"), [(61, True), (60, False), (1, False)])
+def test_a_job_that_has_too_little_time_left_is_not_begun(left: int, open_to: bool) -> None:
+    job = pending(SHORT, deadline=NOW + left)
+    answer, after = claimed(job, expires=NOW + left)
+    named = "CLAIM-04", "claim: too little time left"
+    if open_to:
+        assert judge(job, c.Claim(1), answer, row_of(after, started=NOW)) == "right"
+        assert judge(job, c.Claim(1), o.Claimed()) == "CLAIM-08"
+    else:
+        assert checks_of(judged(job, c.Claim(1), o.Claimed()))[named]
+        assert broken(judged(job, c.Claim(1), answer, row_of(after, started=NOW))) == named
+    assert judge(job, c.Recover(), o.Recovered(dml=0)) == "right", "it is not over yet"
 
 
 LATE = build(deadline=NOW)

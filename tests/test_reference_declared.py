@@ -42,6 +42,15 @@ def test_recovery_looks_for_a_cancel_then_at_the_deadline_then_at_the_budget(
 
 
 @databases
+def test_a_job_is_claimed_while_enough_time_is_left(runner: asyncio.Runner, database: str) -> None:
+    with bench_on(runner, database, replace(TIMED, claim_margin_seconds=10)) as bench:
+        short, enough, endless = bench.enqueue(deadline_in=10), bench.enqueue(deadline_in=11), bench.enqueue()
+        assert [handle.job for handle in bench.claim(count=3)] == [enough, endless]
+        assert bench.row(0).status == "pending" and bench.sweep(NOW + 9).rows == ()
+        assert [row.job for row in bench.sweep(NOW + 10).rows] == [short]
+
+
+@databases
 def test_a_pending_job_that_was_called_off_is_cancelled_also_past_its_deadline(
     runner: asyncio.Runner, database: str
 ) -> None:

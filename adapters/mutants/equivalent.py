@@ -150,7 +150,7 @@ _OF_SKIPS_AND_BUILDS: tuple[Candidate, ...] = (
     *(
         (
             Mutant(f"claim-again-{title}", "CLAIM-04", f"The claim's update {what}.",
-                   change("claim_again", "in_time"), "build"),
+                   change("claim_again", "begins_in_time"), "build"),
             "nothing moves a deadline between a claim's read and its update, which look at it at the same instant",
         )
         for title, what, change in (

@@ -29,6 +29,7 @@ async def claim(
     values = {
         "now": now, "owner": c.worker_name(command.worker), "lease_ago": now - runtime.spec.lease_seconds,
         "lease_end": now + (command.lease or runtime.spec.lease_seconds),
+        "begins_by": now + runtime.spec.claim_margin_seconds,
     }  # fmt: skip
     most: int = getattr(command, rules.claim_takes)
     won, tried = await _take(runtime, connection, command, values, getattr(command, rules.claim_scans), most)

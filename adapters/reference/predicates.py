@@ -57,7 +57,10 @@ unleased = Pred("unleased", "CLAIM-15", "lease_expires_at", lease_expired.sql, b
 this_job = Pred("this_job", "CLAIM-15", "id", lambda c, a: c.id == a.job)
 
 # Until when it may run at all. A deadline has passed at its very instant.
-in_time = Pred("in_time", "CLAIM-04", "deadline_at", lambda c, a: or_(c.deadline_at.is_(None), c.deadline_at > a.now))
+begins_in_time = Pred(
+    "begins_in_time", "CLAIM-04", "deadline_at", lambda c, a: or_(c.deadline_at.is_(None), c.deadline_at > a.begins_by)
+)
+in_time = Pred("in_time", "DEAD-01", "deadline_at", lambda c, a: or_(c.deadline_at.is_(None), c.deadline_at > a.now))
 overdue = Pred("overdue", "DEAD-01", "deadline_at", lambda c, a: c.deadline_at <= a.now, absent=False)
 
 # What was asked of it, and what it may still do.

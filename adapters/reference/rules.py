@@ -230,7 +230,7 @@ def _ends(status: Assign, *others: Assign) -> tuple[Assign, ...]:
 HOLDER = (p.running, p.owned, p.lease_valid, p.same_generation, p.same_attempt, p.in_time)
 """The current holder with a valid lease: every condition of every write by handle (FENCE-01, DEAD-01, R§1.4)."""
 
-CLAIMABLE = (p.pending, p.no_cancel, p.due, p.in_time, p.unleased)
+CLAIMABLE = (p.pending, p.no_cancel, p.due, p.begins_in_time, p.unleased)
 """What can be claimed."""
 
 CANCELLED = Case("cancelled", (p.cancel_requested,), _ends(p.to_cancelled))

@@ -44,6 +44,8 @@ class Args:
     now = bindparam("now", type_=Instant)
     lease_end = bindparam("lease_end", type_=Instant)
     """`now` and the lease's length."""
+    begins_by = bindparam("begins_by", type_=Instant)
+    """`now` and the time that a job must have left to be claimed."""
     lease_ago = bindparam("lease_ago", type_=Instant)
     """`now` less the asker's own lease length, by which no contract rule judges (LEASE-07)."""
     retry_at = bindparam("retry_at", type_=Instant)
