@@ -41,6 +41,14 @@ class BoastingActor(MemoryActor):
         return o.Accepted("succeeded")
 
 
+class InTheWay(MemoryAdapter):
+    """When it is closed, a folder stands where the result was to be written."""
+
+    async def close(self) -> None:
+        await super().close()
+        Path("result.json").mkdir(exist_ok=True)
+
+
 class Unreachable(MemoryAdapter):
     """It cannot be opened."""
 

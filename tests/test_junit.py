@@ -195,6 +195,18 @@ def test_the_command_line_and_pytest_write_the_same_names_and_standings(
     assert {standing(case) for case in ours.values()} == {"red", "skipped", "green"}
 
 
+def test_a_file_that_cannot_be_written_any_more_keeps_no_other_from_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(PROFILES, "quick", replace(PROFILES["quick"], examples=10, longest=20))
+    files = "--json=result.json", "--junit=junit.xml"
+    options = "--adapter=planted_queues:InTheWay", "--queue=backfill", "--clause=ATT-01", "--profile=quick"
+    assert call(["run", *options, *files]) == 4
+    assert "Error: result.json: cannot be written (Is a directory); give another place" in capsys.readouterr().err
+    assert ("planted_queues:InTheWay.ATT", "ATT-01[backfill]") in cases(JUnitXml.fromfile("junit.xml"))
+
+
 def test_a_prefix_that_was_asked_for_stays(pytester: pytest.Pytester) -> None:
     options = "--fencepost-adapter=memory", "--fencepost-clause=CLAIM-06", "--junitxml=j.xml", "--junitprefix=nightly"
     pytester.makepyfile("def test_theirs(): pass")

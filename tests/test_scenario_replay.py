@@ -84,13 +84,13 @@ def test_whose_artifact_is_read_is_compared_whatever_the_queue_calls_its_attempt
     def read(expect: str) -> Replayed:
         again = ("do: release, handle: 2", "do: claim, worker: 2", "do: put_artifact, handle: 5")
         last = f"do: read_artifact, job: 1, expect: {expect}"
-        steps = (ENQUEUE, CLAIM, "do: put_artifact, handle: 2", *again, last)
+        steps = (ENQUEUE, CLAIM, "do: put_artifact, handle: 2", *again, "do: complete, handle: 5", last)
         return replay(build, file("FENCE-04", *steps, queue="build", adapters="[memory, sqlite]"))
 
     build = sessions.of(adapter(), "build")
     assert read("{artifact: 5}").verdict == read("artifact").verdict == "pass"
-    assert read("{artifact: 2}").why == "step 7: expected artifact: 2, got artifact: 5"
-    assert read("{artifact: null}").why == "step 7: expected artifact: null, got artifact: 5"
+    assert read("{artifact: 2}").why == "step 8: expected artifact: 2, got artifact: 5"
+    assert read("{artifact: null}").why == "step 8: expected artifact: null, got artifact: 5"
 
 
 # In every order ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from fencepost.conformance.run import Outcome, run
 from fencepost.conformance.settings import Settings
 from fencepost.conformance.watchdog import leave
 from fencepost.reports import junit
-from fencepost.reports.result import FailureResult, exit_code, write
+from fencepost.reports.result import Exit, FailureResult, exit_code, write
 from fencepost.reports.terminal import Progress, make_console, render_result
 from rich.console import Console
 from rich.text import Text
@@ -46,15 +46,20 @@ def _tell(outcome: Outcome, settings: Settings, console: Console, quiet: bool) -
         click.echo(result.verdict)
     elif result.measured or not outcome.fault:
         render_result(result, console, stories=False)
-    if settings.json_file is not None:
-        write(result, settings.json_file)
-    if settings.junit_file is not None:
-        junit.write(result, settings.junit_file)
+    code = int(exit_code(result))
+    for file, writing in ((settings.json_file, write), (settings.junit_file, junit.write)):
+        try:
+            if file is not None:
+                writing(result, file)
+        except OSError as error:
+            # Its folder was there when the run began; what else there is to tell is told all the same.
+            click.echo(f"Error: {file}: cannot be written ({error.strerror}); give another place", err=True)
+            code = int(Exit.USAGE)
     if result.interrupted:
         click.echo("interrupted: this is what had been found until then", err=True)
     if outcome.fault:
         click.echo(f"Error: fencepost could not go on: {outcome.fault}", err=True)
-    return int(exit_code(result))
+    return code
 
 
 class _Watching(Progress):
