@@ -204,6 +204,20 @@ def test_a_claim_in_the_last_instant_beside_a_sweep_after_the_deadline() -> None
     assert broken(judge(DATED, [claim, sweep], (running,))) == "CLAIM-01", "what the sweep had ended was claimed"
 
 
+def test_a_sweep_that_ends_what_was_given_back_meanwhile_has_overwritten_it() -> None:
+    """It read a used-up budget; the release gave the attempt back, and the deadline is far."""
+    given = c.Enqueue(max_attempts=1, deadline_in=2 * LEASE), o.Enqueued(1)
+    world = after(given, (c.Claim(1), o.Claimed((FIRST,))), spec=BUILD)
+    release = Operation(c.Release(FIRST), o.Accepted(PENDING), 0, 9, LEASE - 1)
+    sweep = Operation(c.Recover(), ENDED, 1, 8, LEASE)
+    pending = row(world.jobs[0], status=PENDING, owner=None, expires=None, heartbeat=None, attempts=0)
+    legal(judge(world, [release, sweep._replace(outcome=NOTHING)], (pending,)))
+    failed = pending._replace(status=FAILED, finished=LEASE)
+    assert broken(judge(world, [release, sweep], (failed,))) == "REC-07"
+    alone = [Operation(release.command, release.outcome, 0, 1, LEASE - 1), Operation(c.Recover(), ENDED, 2, 3, LEASE)]
+    assert broken(judge(world, alone, (failed,))) == "DEAD-01", "nothing is overwritten that came before it"
+
+
 @pytest.mark.parametrize(("status", "clause"), [(SUCCEEDED, "TERM-02"), (FAILED, "REC-07")])
 def test_the_row_tells_which_of_a_success_and_a_sweep_past_the_deadline_came_too_late(status: str, clause: str) -> None:
     world = after((c.Enqueue(deadline_in=DUE), o.Enqueued(1)), (c.Claim(1), o.Claimed((FIRST,))), spec=BUILD)
