@@ -97,6 +97,7 @@ RACED = {
     ("write-by-owner", "CANCEL-09"): ("complete ‖ request_cancel", "sqlite"),
     ("cancel-checks-then-acts", "REC-07"): ("request_cancel ‖ recover", "sqlite"),
     ("recover-by-id", "REC-02"): ("renew ‖ recover", "sqlite"),
+    ("claim-in-pieces", "CLAIM-11"): ("claim ‖ claim, two jobs each", "sqlite"),
     ("claim-again-without-due", "CLAIM-11"): ("claim ‖ claim, one job", "pg"),
     ("claim-again-without-due", "CLAIM-14"): ("claim ‖ claim, two jobs", "pg"),
     ("claim-scanned-by-id", "CLAIM-01"): ("claim ‖ recover", "sqlite"),

@@ -198,6 +198,7 @@ RACES: tuple[Mutant, ...] = (
         "with nobody.",
         but("claim_commits", "row"),
         adapters=("sqlite",),
+        also=("CLAIM-11",),
         pair="claim ‖ claim, two jobs each",
     ),
     Mutant(
